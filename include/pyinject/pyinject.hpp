@@ -20,6 +20,7 @@
 #include "pyinject/targets/scope.hpp"
 #include "pyinject/targets/stats.hpp"
 #include "pyinject/targets/status_report.hpp"
+#include "pyinject/targets/stop_requests.hpp"
 #include "pyinject/targets/stop_signals.hpp"
 #include "pyinject/targets/target_selection.hpp"
 #include "pyinject/targets/this_session.hpp"

@@ -16,6 +16,7 @@
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_session.hpp"
+#include "pyinject/targets/stop_signals.hpp"
 #include "report/reader.hpp"
 #include "targets/target_map.hpp"
 
@@ -183,13 +184,17 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
     Console console{logger, is_live(line, terminal), "", &reporter};
     const auto detector = python::make_detector();
     const auto injector = python::make_injector();
-    const int status = record::record(record, *detector, *injector, logger, console);
+    int status = record::kFailure;
+    bool interrupted = false;  // Ctrl-C only ends the recording early
+    {
+      targets::StopSignals stop;
+      const auto result = record::record(record, *detector, *injector, logger, console, stop);
+      status = result.status;
+      interrupted = status == 128 + SIGINT && result.signal == SIGINT && result.summary;
+    }
     probes.remove(logger);
-    // Ctrl-C only ends the recording early.
-    constexpr int kInterrupted = 128 + SIGINT;
-    const bool exists = std::filesystem::exists(file);
-    if (status != 0 && !(status == kInterrupted && exists)) {
-      if (exists) {
+    if (status != 0 && !interrupted) {
+      if (std::filesystem::exists(file)) {
         logger.warning(
             "the recording was temporary and is removed: TMPDIR=DIR chooses a directory with more "
             "room, perf-pyinject record keeps the file");

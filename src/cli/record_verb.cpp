@@ -14,6 +14,7 @@
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_session.hpp"
+#include "pyinject/targets/stop_signals.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -205,7 +206,8 @@ int record_by(const CommandLine& line, const record::RecordPlan& record, Reporte
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
   if (!command.repeat) {
-    return record::record(record, *detector, *injector, logger, console);
+    targets::StopSignals stop;
+    return record::record(record, *detector, *injector, logger, console, stop).status;
   }
   auto repeat = *command.repeat;
   const auto pusher = command.push ? start_pushing(command, reporter) : nullptr;
@@ -218,8 +220,11 @@ int record_by(const CommandLine& line, const record::RecordPlan& record, Reporte
       pusher->add(file);
     }
   };
-  const int status =
-      record::record_repeatedly(record, repeat, *detector, *injector, logger, console);
+  int status = record::kFailure;
+  {
+    targets::StopSignals stop;
+    status = record::record_repeatedly(record, repeat, *detector, *injector, logger, console, stop);
+  }
   finish_pushing(pusher.get(), reporter);
   return status;
 }

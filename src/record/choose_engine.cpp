@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,50 +89,45 @@ bool may_change(const RecordPlan& plan, const std::string& why, base::Logger& lo
   return false;
 }
 
-// Sets SIGNAL also if the recording throws.
-int run(Recording& recording, int& signal) {
+RecordResult run(Recording& recording, base::Logger& logger) {
+  int status = kFailure;
   try {
-    const int status = recording.run();
-    signal = recording.signal();
-    return status;
-  } catch (...) {
-    signal = recording.signal();
-    throw;
+    status = recording.run();
+  } catch (const std::exception& error) {
+    logger.error("{}", error.what());
   }
+  return recording.result(status);
 }
 
 // nullopt: this engine is unusable, nothing was recorded, and the other engine may be tried.
-std::optional<int> try_engine(const RecordPlan& plan, std::unique_ptr<Engine> engine,
-                              base::Logger& logger, int& signal) {
+std::optional<RecordResult> try_engine(const RecordPlan& plan, std::unique_ptr<Engine> engine,
+                                       base::Logger& logger, targets::StopRequests& stop) {
   auto& tried = *engine;
-  Recording recording{plan, std::move(engine), logger};
-  int status = kFailure;
-  try {
-    status = run(recording, signal);
-  } catch (...) {
-    tried.release_events();
-    throw;
-  }
+  Recording recording{plan, std::move(engine), logger, stop};
+  auto result = run(recording, logger);
   const auto why = tried.why_replaceable();
-  const bool failed = !why.empty() && signal == 0;
+  const bool failed = !why.empty() && result.signal == 0;
   if (!failed || plan.engine != EngineChoice::kAuto) {
     tried.release_events();
   }
-  if (!failed) {
-    return why.empty() ? status : 128 + signal;
+  if (failed && may_change(plan, why, logger)) {
+    return std::nullopt;
   }
-  return may_change(plan, why, logger) ? std::nullopt : std::optional{kFailure};
+  if (!why.empty()) {
+    result.status = failed ? kFailure : 128 + result.signal;
+  }
+  return result;
 }
 
 }  // namespace
 
 std::span<const EngineName> engine_names() { return kEngines; }
 
-int record_once(const RecordPlan& plan, python::Detector& detector, python::Injector& injector,
-                base::Logger& logger, RecordObserver& observer, int& signal) {
+RecordResult record(const RecordPlan& plan, python::Detector& detector, python::Injector& injector,
+                    base::Logger& logger, RecordObserver& observer, targets::StopRequests& stop) {
   const auto where = left_alone(plan);
   if (!where.empty() && !fits(plan, where, logger)) {
-    return kFailure;
+    return {};
   }
   const auto trampoline = [&](Unwinding unwinding) {
     return std::make_unique<TrampolineEngine>(plan, detector, injector, logger, observer,
@@ -140,10 +136,10 @@ int record_once(const RecordPlan& plan, python::Detector& detector, python::Inje
   const auto with_copies = [&] { return trampoline(Unwinding::kAfterwards); };
   if (plan.engine == EngineChoice::kTrampoline) {
     return record_with(
-        plan, [&] { return trampoline(Unwinding::kAtSamples); }, with_copies, logger, signal);
+        plan, [&] { return trampoline(Unwinding::kAtSamples); }, with_copies, logger, stop);
   }
   if (!where.empty() && !plan.engine_setting.empty()) {  // auto, by default: no message
-    return record_with(plan, {}, with_copies, logger, signal);
+    return record_with(plan, {}, with_copies, logger, stop);
   }
   return record_with(
       plan,
@@ -158,24 +154,24 @@ int record_once(const RecordPlan& plan, python::Detector& detector, python::Inje
         return std::make_unique<BpfEngine>(
             plan, std::get<std::unique_ptr<StackSampler>>(std::move(opened)), logger, observer);
       },
-      with_copies, logger, signal);
+      with_copies, logger, stop);
 }
 
-int record_with(const RecordPlan& plan, const OpenEngine& preferred,
-                const std::function<std::unique_ptr<Engine>()>& other, base::Logger& logger,
-                int& signal) {
+RecordResult record_with(const RecordPlan& plan, const OpenEngine& preferred,
+                         const std::function<std::unique_ptr<Engine>()>& other,
+                         base::Logger& logger, targets::StopRequests& stop) {
   if (preferred) {
     auto opened = preferred();
     if (auto* const engine = std::get_if<std::unique_ptr<Engine>>(&opened)) {
-      if (const auto status = try_engine(plan, std::move(*engine), logger, signal)) {
-        return *status;
+      if (auto result = try_engine(plan, std::move(*engine), logger, stop)) {
+        return std::move(*result);
       }
     } else if (!may_change(plan, std::get<std::string>(opened), logger)) {
-      return kFailure;
+      return {};
     }
   }
-  Recording recording{plan, other(), logger};
-  return run(recording, signal);
+  Recording recording{plan, other(), logger, stop};
+  return run(recording, logger);
 }
 
 }  // namespace pyinject::record

@@ -4,12 +4,13 @@
 
 namespace pyinject::record {
 
-Interruption::Interruption(bool repeated) : repeated_{repeated} {
-  signals_.listen([this](int) { cancellation_.cancel(); });
+Interruption::Interruption(targets::StopRequests& requests, bool repeated)
+    : requests_{requests}, repeated_{repeated} {
+  requests_.listen([this](int) { cancellation_.cancel(); });
 }
 
 bool Interruption::take() {
-  const auto signal = signals_.next();
+  const auto signal = requests_.next();
   if (!signal) {
     return false;
   }
@@ -24,7 +25,7 @@ bool Interruption::take() {
 }
 
 void Interruption::drop_all() {
-  while (signals_.next()) {
+  while (requests_.next()) {
   }
 }
 

@@ -1,15 +1,19 @@
-// The signals to this tool during one recording.
+// The requests to stop during one recording.
 #pragma once
 
 #include "pyinject/base/cancellation.hpp"
-#include "pyinject/targets/stop_signals.hpp"
+#include "pyinject/targets/stop_requests.hpp"
 
 namespace pyinject::record {
 
 class Interruption {
  public:
-  // REPEATED: other recordings follow (RecordPlan::duration); SIGHUP ends only this one.
-  explicit Interruption(bool repeated);
+  // Listens to REQUESTS, which must outlive this object. REPEATED: other recordings follow
+  // (RecordPlan::duration); SIGHUP ends only this one.
+  Interruption(targets::StopRequests& requests, bool repeated);
+  ~Interruption() { requests_.listen({}); }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
 
   // Stopped by the first signal: for work done before the recording begins.
   [[nodiscard]] const base::Cancellation& cancellation() const { return cancellation_; }
@@ -28,13 +32,13 @@ class Interruption {
   // The exit status after signal().
   [[nodiscard]] int status() const { return 128 + signal_; }
   // Readable when there is a signal to take.
-  [[nodiscard]] int fd() const { return signals_.fd(); }
-  [[nodiscard]] targets::StopSignals& signals() { return signals_; }
+  [[nodiscard]] int fd() const { return requests_.fd(); }
+  [[nodiscard]] targets::StopRequests& requests() { return requests_; }
 
  private:
+  targets::StopRequests& requests_;
   bool repeated_;
   base::Cancellation cancellation_;
-  targets::StopSignals signals_;
   int signal_ = 0;  // the first one
   bool completing_ = false;
 };

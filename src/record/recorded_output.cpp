@@ -12,20 +12,20 @@
 
 namespace pyinject::record {
 
-std::optional<int> RecordedOutput::complete() {
+std::optional<int> RecordedOutput::complete(std::optional<RecordSummary>& summary) {
   const auto incomplete = weave_all();
-  summarize();
+  summary = summarize();
   return incomplete;
 }
 
-void RecordedOutput::save_unfinished() {
+void RecordedOutput::save_unfinished(std::optional<RecordSummary>& summary) {
   const auto& output = run_.output();
   if (output.pipe || output.several || weave(output.path, true, true) != Processed::kDone) {
     return;
   }
   logger_.warning("perf record died; {} has the samples written until then",
                   base::printable(output.path));
-  summarize();
+  summary = summarize();
 }
 
 std::optional<int> RecordedOutput::weave_all() {
@@ -109,7 +109,7 @@ Processed RecordedOutput::weave(const std::string& path, bool last, bool unfinis
   return processed;
 }
 
-void RecordedOutput::summarize() {
+RecordSummary RecordedOutput::summarize() {
   run_.repeat_messages(base::LogLevel::kDebug);
   warn_without_off_cpu(woven_, logger_);
   observations_.warn();
@@ -129,6 +129,7 @@ void RecordedOutput::summarize() {
       .counters = several ? stats.summary() : std::string{}};
   engine_.summarize(summary);
   engine_.observer().finished(summary);
+  return summary;
 }
 
 }  // namespace pyinject::record

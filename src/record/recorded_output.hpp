@@ -39,11 +39,11 @@ class RecordedOutput {
         interruption_{interruption},
         logger_{logger} {}
 
-  // Weaves the files and reports the summary to the observer. Returns the exit status if the user
-  // cancels it, or if a file lacks what it was recorded for.
-  [[nodiscard]] std::optional<int> complete();
+  // Weaves the files; SUMMARY, also to the observer. Returns the exit status if the user cancels
+  // it, or if a file lacks what it was recorded for.
+  [[nodiscard]] std::optional<int> complete(std::optional<RecordSummary>& summary);
   // perf died: the same with what it had written until then, if that can be read.
-  void save_unfinished();
+  void save_unfinished(std::optional<RecordSummary>& summary);
 
  private:
   [[nodiscard]] std::optional<int> weave_all();
@@ -51,7 +51,7 @@ class RecordedOutput {
   [[nodiscard]] std::string lost_with_completion() const;
   [[nodiscard]] std::function<bool(std::uint32_t)> wanted_samples() const;
   [[nodiscard]] weave::RecordingContext context();
-  void summarize();
+  [[nodiscard]] RecordSummary summarize();
 
   const RecordPlan& plan_;
   const perf::Perf& perf_;

@@ -14,10 +14,11 @@ namespace pyinject::record {
 
 using base::Deadline;
 
-Recording::Recording(const RecordPlan& plan, std::unique_ptr<Engine> engine, base::Logger& logger)
+Recording::Recording(const RecordPlan& plan, std::unique_ptr<Engine> engine, base::Logger& logger,
+                     targets::StopRequests& stop)
     : plan_{plan},
       logger_{logger},
-      interruption_{plan.duration.has_value()},
+      interruption_{stop, plan.duration.has_value()},
       engine_{std::move(engine)},
       perf_{plan.perf_options->output, logger},
       workload_{plan.command, logger},
@@ -64,6 +65,10 @@ int Recording::run() {
     throw;
   }
   return leave() ? status : kFailure;
+}
+
+RecordResult Recording::result(int status) {
+  return {.status = status, .signal = interruption_.signal(), .summary = std::move(summary_)};
 }
 
 // False: something may still be on; the guard keeps trying.
@@ -173,7 +178,7 @@ void Recording::follow_arrivals(std::unique_ptr<watch::ProcessWatch> watch) {
 
 EndOfRecording Recording::wait() {
   WaitSources sources{.perf = perf_.process(),
-                      .signals = interruption_.signals(),
+                      .requests = interruption_.requests(),
                       .command = workload_.process(),
                       .targets = roster_.watch(),
                       .targets_matter = !plan_.whole_system(),
@@ -324,10 +329,10 @@ RecordedOutput Recording::output() {
 int Recording::status_of(EndOfRecording end) {
   if (!perf_.completed()) {
     const int status = perf_failed();
-    output().save_unfinished();
+    output().save_unfinished(summary_);
     return status;
   }
-  if (const auto incomplete = output().complete()) {
+  if (const auto incomplete = output().complete(summary_)) {
     return *incomplete;
   }
   if (workload_.status() != 0) {

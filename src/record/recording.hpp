@@ -4,6 +4,7 @@
 #include "pyinject/base/log.hpp"
 #include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/record/plan.hpp"
+#include "pyinject/record/record_session.hpp"
 #include "pyinject/targets/manager.hpp"
 #include "record/engine.hpp"
 #include "record/interruption.hpp"
@@ -26,12 +27,15 @@ namespace pyinject::record {
 
 class Recording {
  public:
-  Recording(const RecordPlan& plan, std::unique_ptr<Engine> engine, base::Logger& logger);
+  // The arguments must outlive it.
+  Recording(const RecordPlan& plan, std::unique_ptr<Engine> engine, base::Logger& logger,
+            targets::StopRequests& stop);
 
-  // As record(). Call it once.
+  // As record(), but returns the status alone, and throws base::Error if this tool fails. Call it
+  // once.
   [[nodiscard]] int run();
-  // The signal that ended the recording; 0: none.
-  [[nodiscard]] int signal() const { return interruption_.signal(); }
+  // After run(), which returned STATUS.
+  [[nodiscard]] RecordResult result(int status);
 
  private:
   int steps();
@@ -57,8 +61,7 @@ class Recording {
 
   const RecordPlan& plan_;
   base::Logger& logger_;
-  // Destroyed last to first: targets are switched off before perf is stopped; signals are restored
-  // last.
+  // Destroyed last to first: targets are switched off before perf is stopped.
   Interruption interruption_;
   std::unique_ptr<Engine> engine_;
   perf::Perf located_;
@@ -66,6 +69,7 @@ class Recording {
   Workload workload_;
   Roster roster_;
   Observations observations_;
+  std::optional<RecordSummary> summary_;
   std::unique_ptr<targets::Manager> manager_;
   // Null: no late arrivals, only the initial processes.
   std::unique_ptr<targets::LateArrivals> arrivals_;

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kLookAtDescendants{1};
 // COMMAND is the target: hold it until perf's events are enabled.
 void TargetChoice::hold_command() {
   const auto environment = engine_.environment_of_command();
-  workload_.hold(interruption_.signals().ignored_before(), environment);
+  workload_.hold(interruption_.requests().ignored_before(), environment);
   const auto pid = workload_.process()->pid();
   engine_.command_held(pid);
   const bool family = engine_.takes_launched_late();

@@ -62,7 +62,7 @@ class Waiting {
     auto targets = sources_.targets.poll_entries();
     std::vector<pollfd> all = targets;
     for (const int fd :
-         {sources_.signals.fd(), sources_.perf.try_wait() ? -1 : sources_.perf.pidfd(),
+         {sources_.requests.fd(), sources_.perf.try_wait() ? -1 : sources_.perf.pidfd(),
           sources_.perf.stderr_fd(), timer_.fd(),
           sources_.command == nullptr ? -1 : sources_.command->pidfd(),
           sources_.arrivals == nullptr ? -1 : sources_.arrivals->fd()}) {
@@ -94,7 +94,7 @@ EndOfRecording wait_for_end(WaitSources& sources) {
   Waiting waiting{sources, kTick};
   while (true) {
     // Ends requested by the user take precedence.
-    if (const auto signal = sources.signals.next()) {
+    if (const auto signal = sources.requests.next()) {
       return {.end = End::kSignal, .signal = *signal};
     }
     if (sources.command != nullptr && sources.command->try_wait()) {
@@ -119,7 +119,7 @@ EndOfRecording wait_for_launched(WaitSources& sources, base::Logger& logger) {
   Waiting waiting{sources, kFirstLook};
   bool perf_ended = false;
   while (true) {
-    while (const auto signal = sources.signals.next_with_origin()) {
+    while (const auto signal = sources.requests.next_with_origin()) {
       if (!signal->from_kernel) {
         sources.command->send_signal(signal->number);
       }

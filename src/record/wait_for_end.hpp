@@ -5,7 +5,7 @@
 #include "pyinject/base/child.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/log.hpp"
-#include "pyinject/targets/stop_signals.hpp"
+#include "pyinject/targets/stop_requests.hpp"
 #include "targets/late_arrivals.hpp"
 #include "targets/target_watch.hpp"
 
@@ -19,7 +19,7 @@ enum class End { kCommand, kSignal, kTime, kTargets, kPerf };
 
 struct WaitSources {
   perf::PerfProcess& perf;
-  targets::StopSignals& signals;
+  targets::StopRequests& requests;
   base::Child* command;  // nullptr: none
   targets::TargetWatch& targets;
   bool targets_matter = true;                 // end when all targets have exited

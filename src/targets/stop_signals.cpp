@@ -49,30 +49,28 @@ StopSignals::~StopSignals() {
     [[maybe_unused]] const auto written = ::write(ended_.get(), &one, sizeof one);
     thread_.join();
   }
-  for (const auto& signal : queue_) {
-    (void)::raise(signal.number);  // blocked, therefore pending again
+  while (const auto signal = StopRequests::next_with_origin()) {
+    (void)::raise(signal->number);  // blocked, therefore pending again
   }
   ::sigaction(SIGPIPE, &old_pipe_, nullptr);
   ::sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
 }
 
 void StopSignals::listen(std::function<void(int)> listener) {
-  const std::scoped_lock lock{mutex_};
-  if (!thread_.joinable()) {
-    base::UniqueFd arrived{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    ended_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!arrived.valid() || !ended_.valid()) {
-      throw base::SystemError{"cannot make an eventfd", errno};
-    }
-    try {
-      thread_ = std::thread{[this] { wait_for_signals(); }};
-    } catch (const std::system_error& error) {
-      throw base::SystemError{"cannot start the thread that listens to signals",
-                              error.code().value()};
-    }
-    arrived_ = std::move(arrived);
+  StopRequests::listen(std::move(listener));
+  if (thread_.joinable()) {
+    return;
   }
-  listener_ = std::move(listener);
+  ended_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!ended_.valid()) {
+    throw base::SystemError{"cannot make an eventfd", errno};
+  }
+  try {
+    thread_ = std::thread{[this] { wait_for_signals(); }};
+  } catch (const std::system_error& error) {
+    throw base::SystemError{"cannot start the thread that listens to signals",
+                            error.code().value()};
+  }
 }
 
 void StopSignals::wait_for_signals() {
@@ -80,45 +78,24 @@ void StopSignals::wait_for_signals() {
                                  {.fd = ended_.get(), .events = POLLIN, .revents = 0}}};
   while (sources[1].revents == 0) {
     if (::poll(sources.data(), sources.size(), -1) > 0 && sources[0].revents != 0) {
-      const std::scoped_lock lock{mutex_};
       take_all();
     }
   }
 }
 
-// Call it with the lock held.
 void StopSignals::take_all() {
+  const std::scoped_lock lock{mutex_};
   while (const auto signal = take()) {
-    queue_.push_back(*signal);
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(arrived_.get(), &one, sizeof one);
-    if (listener_) {
-      listener_(signal->number);
-    }
+    add(*signal);
   }
-}
-
-std::optional<int> StopSignals::next() {
-  const auto signal = next_with_origin();
-  return signal ? std::optional{signal->number} : std::nullopt;
 }
 
 std::optional<StopSignal> StopSignals::next_with_origin() {
-  const std::scoped_lock lock{mutex_};
-  if (!arrived_.valid()) {
+  if (!thread_.joinable()) {
     return take();
   }
   take_all();  // signals that the thread has not read yet
-  if (queue_.empty()) {
-    return std::nullopt;
-  }
-  const auto signal = queue_.front();
-  queue_.pop_front();
-  if (queue_.empty()) {
-    std::uint64_t count = 0;
-    [[maybe_unused]] const auto taken = ::read(arrived_.get(), &count, sizeof count);
-  }
-  return signal;
+  return StopRequests::next_with_origin();
 }
 
 std::optional<StopSignal> StopSignals::take() const {

@@ -5,6 +5,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/record/record_session.hpp"
+#include "pyinject/targets/stop_signals.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
 #include "support/fake_python.hpp"
@@ -19,6 +20,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 
@@ -40,13 +42,19 @@ class QuietObserver : public RecordObserver {
   void activated(const targets::ActiveTarget& target) override {
     active.push_back(target.target.id.pid);
   }
-  void progress(std::chrono::nanoseconds, std::optional<std::uint64_t>) override { ++ticks; }
+  void progress(std::chrono::nanoseconds, std::optional<std::uint64_t>) override {
+    ++ticks;
+    if (on_progress) {
+      on_progress();
+    }
+  }
   void post_processing(double, std::uint64_t) override {}
   void stopped() override { ++stops; }
   void finished(const RecordSummary& result) override { summary = result; }
 
   std::vector<Pid> active;
   int ticks = 0;
+  std::function<void()> on_progress;
   int stops = 0;
   std::optional<RecordSummary> summary;
 };
@@ -63,9 +71,14 @@ class RecordTest : public testing::Test {
     if (plan_.perf_options.words().empty()) {
       plan_.perf_options = perf::PerfOptions{{"-o", data()}};
     }
-    const int status = record::record(plan_, detector_, injector_, logger_, observer_);
+    const int status = run();
     EXPECT_THAT(injector_.on, IsEmpty()) << "a target was left active";
     return status;
+  }
+  // As the command does it.
+  int run() {
+    targets::StopSignals stop;
+    return record::record(plan_, detector_, injector_, logger_, observer_, stop).status;
   }
   [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
   [[nodiscard]] std::string errors() const { return logger_.text(LogLevel::kError); }
@@ -150,7 +163,7 @@ TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
   plan_.command = {"true"};
   plan_.perf_options = perf::PerfOptions{{"-o", data()}};
   detector_.only = std::set<Pid>{parent->pid()};
-  EXPECT_EQ(record::record(plan_, detector_, injector_, logger_, observer_), 130);
+  EXPECT_EQ(run(), 130);
   EXPECT_THAT(injector_.calls, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(data())) << "nothing was recorded";
   EXPECT_EQ(logger_.text(LogLevel::kWarning), "");
@@ -169,7 +182,7 @@ TEST_F(RecordTest, ASlowStartMissesNoChild) {
                        "); begin=$(ticks); while [ $(ticks) -lt $((begin + 20)) ]; do :; done"};
   plan_.perf_options = perf::PerfOptions{{"-o", data()}};
   detector_.only = std::set<Pid>{parent->pid()};
-  EXPECT_EQ(record::record(plan_, detector_, injector_, logger_, observer_), 0);
+  EXPECT_EQ(run(), 0);
   const auto child = base::read_file(directory_ / "child", 100).value_or("");
   const auto script = test::run(
       {"perf", "script", "-G", "-i", data(), "-F", "pid", "--pid", std::string{base::trim(child)}});
@@ -226,6 +239,42 @@ TEST_F(RecordTest, EveryFurtherSignalOnlyShortensTheWait) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+// A program that records has its own use for signals, and ends a recording itself.
+TEST_F(RecordTest, AProgramEndsItWithoutSignals) {
+  plan_.targets = Processes{{target_.pid()}};
+  plan_.perf_options = perf::PerfOptions{{"-o", data()}};
+  targets::StopSwitch stop;
+  sigset_t during;
+  struct sigaction interrupt {};
+  observer_.on_progress = [&] {
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &during);
+    ::sigaction(SIGTERM, nullptr, &interrupt);
+    stop.request();
+  };
+  const auto result = record::record(plan_, detector_, injector_, logger_, observer_, stop);
+  EXPECT_EQ(result.status, 130);
+  EXPECT_EQ(result.signal, SIGINT);
+  ASSERT_TRUE(result.summary) << errors();
+  EXPECT_EQ(result.summary->targets, 1U);
+  EXPECT_EQ(::sigismember(&during, SIGINT), 0);
+  EXPECT_EQ(interrupt.sa_handler, SIG_DFL);
+  EXPECT_TRUE(data_is_complete());
+  EXPECT_THAT(injector_.on, IsEmpty());
+  EXPECT_EQ(stop.next(), std::nullopt) << "it was taken";
+}
+
+TEST_F(RecordTest, ARequestMadeBeforeItBeginsTouchesNothing) {
+  plan_.targets = Processes{{target_.pid()}};
+  plan_.perf_options = perf::PerfOptions{{"-o", data()}};
+  targets::StopSwitch stop;
+  stop.request(SIGTERM);
+  const auto result = record::record(plan_, detector_, injector_, logger_, observer_, stop);
+  EXPECT_EQ(result.status, 128 + SIGTERM);
+  EXPECT_FALSE(result.summary);
+  EXPECT_THAT(injector_.calls, IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(data()));
+}
+
 TEST_F(RecordTest, SignalDuringActivationUndoesIt) {
   injector_.after_activation = [](Pid) { ::kill(::getpid(), SIGINT); };
   const base::Child second{{.argv = {"sleep", "60"}}};
@@ -233,7 +282,7 @@ TEST_F(RecordTest, SignalDuringActivationUndoesIt) {
   plan_.targets = Processes{{target_.pid(), second.pid()}};
   plan_.command = {"true"};
   plan_.perf_options = perf::PerfOptions{{"-o", data()}};
-  EXPECT_EQ(record::record(plan_, detector_, injector_, logger_, observer_), 130);
+  EXPECT_EQ(run(), 130);
   EXPECT_THAT(injector_.on, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(data())) << "nothing was recorded";
 }
@@ -258,7 +307,7 @@ TEST_F(RecordTest, FailedDeactivationIsAFailure) {
   plan_.targets = Processes{{target_.pid()}};
   plan_.command = {"true"};
   plan_.perf_options = perf::PerfOptions{{"-o", data()}};
-  EXPECT_EQ(record::record(plan_, detector_, injector_, logger_, observer_), kFailure);
+  EXPECT_EQ(run(), kFailure);
   EXPECT_THAT(errors(), HasSubstr("still be on"));
   const auto guard = test::guard_of(Pid{::getpid()});
   ASSERT_TRUE(guard) << "the guard no longer tries";
@@ -290,7 +339,8 @@ TEST_F(RecordTest, CommandThatCannotRunTouchesNothing) {
 
 TEST_F(RecordTest, MissingPerfTouchesNothing) {
   plan_.perf.option = "/nonexistent/perf";
-  EXPECT_THROW(record({"true"}), base::Error);
+  EXPECT_EQ(record({"true"}), kFailure);
+  EXPECT_THAT(errors(), HasSubstr("/nonexistent/perf"));
   EXPECT_THAT(injector_.calls, IsEmpty());
 }
 

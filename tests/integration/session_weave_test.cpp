@@ -2,6 +2,7 @@
 #include "perfdata/input.hpp"
 #include "pyinject/base/child.hpp"
 #include "pyinject/record/record_session.hpp"
+#include "pyinject/targets/stop_signals.hpp"
 #include "support/fake_python.hpp"
 #include "support/temp_dir.hpp"
 #include "support/until_worked.hpp"
@@ -63,7 +64,8 @@ class RecordWeaves : public testing::Test {
     plan_.maps.folder = directory_.path().string();
     plan_.perf_options = perf::PerfOptions{std::move(perf_options)};
     plan_.perf_options.add({"-F", "999", "--call-graph", "dwarf,4096", "-o", data()});
-    return record::record(plan_, detector_, injector_, logger_, observer_);
+    targets::StopSignals stop;
+    return record::record(plan_, detector_, injector_, logger_, observer_, stop).status;
   }
   [[nodiscard]] std::string data() const { return directory_ / "data/perf.data"; }
   [[nodiscard]] std::vector<std::string> names() const {

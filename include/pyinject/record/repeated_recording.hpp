@@ -19,7 +19,7 @@ struct RepeatOptions {
   // perf take more, the next recordings sample less often than the -F of PLAN, which is required
   // then.
   std::optional<double> max_cpu = {};
-  // Called after each recording with the result of record().
+  // Called after each recording with the status of record().
   std::function<void(int status)> done = {};
   // Called after each recording that is complete, with its file, which stays until KEEP later ones
   // exist. Delays the next recording if it does not return in time.
@@ -31,13 +31,14 @@ struct RepeatOptions {
 // are more than KEEP files with such names, including those of earlier runs, removes the oldest.
 // Between recordings nothing is active, and neither perf nor a guard runs.
 //
-// SIGHUP ends the current recording, or the pause, and starts the next one. SIGTERM and SIGINT
-// complete the current recording and end the series; a second one does not wait for its
+// A SIGHUP of STOP ends the current recording, or the pause, and starts the next one. SIGTERM and
+// SIGINT complete the current recording and end the series; a second one does not wait for its
 // post-processing. Returns 128 + that signal; 0 when all processes of PLAN have exited; the
 // status of the first recording if that fails. Later failures are logged, and the next recording is
 // tried on schedule.
 [[nodiscard]] int record_repeatedly(const RecordPlan& plan, const RepeatOptions& repeat,
                                     python::Detector& detector, python::Injector& injector,
-                                    base::Logger& logger, RecordObserver& observer);
+                                    base::Logger& logger, RecordObserver& observer,
+                                    targets::StopRequests& stop);
 
 }  // namespace pyinject::record

@@ -64,7 +64,7 @@ int FunctionRecorder::steps() {
     return finish({.end = End::kCommand});
   }
   WaitSources sources{.perf = perf_.process(),
-                      .signals = signals_,
+                      .requests = signals_,
                       .command = workload_.process(),
                       .targets = watch_,
                       .on_tick = [this] { on_tick(); },

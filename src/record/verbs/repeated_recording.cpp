@@ -5,8 +5,6 @@
 #include "procfs/stat.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/targets/stop_signals.hpp"
-#include "record/choose_engine.hpp"
 #include "record/verbs/cpu_budget.hpp"
 #include "record/verbs/rotated_files.hpp"
 #include "targets/target_watch.hpp"
@@ -14,7 +12,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <string>
 
@@ -29,13 +26,15 @@ using base::Deadline;
 class Repetition {
  public:
   Repetition(const RecordPlan& plan, const RepeatOptions& repeat, python::Detector& detector,
-             python::Injector& injector, base::Logger& logger, RecordObserver& observer)
+             python::Injector& injector, base::Logger& logger, RecordObserver& observer,
+             targets::StopRequests& stop)
       : plan_{plan},
         repeat_{repeat},
         detector_{detector},
         injector_{injector},
         logger_{logger},
         observer_{observer},
+        stop_{stop},
         files_{plan.perf_options->output.path, repeat.keep} {
     plan_.duration = repeat.duration;
     plan_.names_beside = true;  // they are removed with the file
@@ -113,11 +112,9 @@ class Repetition {
     if (succeeded_ != 0) {  // the first one reports missing pids
       plan.replace_pids(targets_.running());
     }
-    try {
-      outcome.status = record_once(plan, detector_, injector_, logger_, observer_, outcome.signal);
-    } catch (const std::exception& error) {
-      logger_.error("{}", error.what());
-    }
+    const auto result = record(plan, detector_, injector_, logger_, observer_, stop_);
+    outcome.status = result.status;
+    outcome.signal = result.signal;
     try {
       const bool complete = outcome.status == 0 || outcome.signal != 0;
       if (files_.add(path) && complete) {
@@ -142,7 +139,7 @@ class Repetition {
     logger_.debug("the next recording begins in {:.1f} s",
                   std::chrono::duration<double>{until.remaining()}.count());
     while (true) {
-      if (const auto signal = signals_.next()) {
+      if (const auto signal = stop_.next()) {
         return *signal == SIGHUP ? look() : std::optional{128 + *signal};
       }
       const auto end = look();
@@ -150,7 +147,7 @@ class Repetition {
         return end;
       }
       auto all = targets_.poll_entries();
-      all.push_back({.fd = signals_.fd(), .events = POLLIN, .revents = 0});
+      all.push_back({.fd = stop_.fd(), .events = POLLIN, .revents = 0});
       if (::poll(all.data(), all.size(), until.remaining_ms()) < 0 && errno != EINTR) {
         throw base::SystemError{"cannot wait for the next recording", errno};
       }
@@ -163,7 +160,7 @@ class Repetition {
   python::Injector& injector_;
   base::Logger& logger_;
   RecordObserver& observer_;
-  targets::StopSignals signals_;  // for signals between recordings
+  targets::StopRequests& stop_;
   targets::TargetWatch
       targets_;  // the processes that the user gave, not later ones with the same pids
   RotatedFiles files_;
@@ -177,8 +174,8 @@ class Repetition {
 
 int record_repeatedly(const RecordPlan& plan, const RepeatOptions& repeat,
                       python::Detector& detector, python::Injector& injector, base::Logger& logger,
-                      RecordObserver& observer) {
-  return Repetition{plan, repeat, detector, injector, logger, observer}.run();
+                      RecordObserver& observer, targets::StopRequests& stop) {
+  return Repetition{plan, repeat, detector, injector, logger, observer, stop}.run();
 }
 
 }  // namespace pyinject::record

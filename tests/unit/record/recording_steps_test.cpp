@@ -57,14 +57,16 @@ class RecordingSteps : public testing::Test {
     return std::make_unique<test::FakeEngine>(script, detector_, injector_, observer_);
   }
   int record(test::EngineScript& script) {
-    int signal = 0;
+    targets::StopSwitch never;
     return record_with(
-        plan_, {}, [&] { return make(script); }, logger_, signal);
+               plan_, {}, [&] { return make(script); }, logger_, never)
+        .status;
   }
   int record_with_fallback(const OpenEngine& preferred) {
-    int signal = 0;
+    targets::StopSwitch never;
     return record_with(
-        plan_, preferred, [this] { return make(other_); }, logger_, signal);
+               plan_, preferred, [this] { return make(other_); }, logger_, never)
+        .status;
   }
   [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
 
