@@ -2,6 +2,7 @@
 
 #include "pyinject/base/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -24,8 +25,11 @@ StopSignals::StopSignals() {
   }
   sigset_t stop;
   sigemptyset(&stop);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    sigaddset(&stop, signal);
+  sigaddset(&stop, SIGINT);
+  sigaddset(&stop, SIGTERM);
+  // The kernel drops an ignored signal only while it is not blocked (sig_ignored()).
+  if (std::ranges::find(ignored_before_, SIGHUP) == ignored_before_.end()) {
+    sigaddset(&stop, SIGHUP);
   }
   // A shell without job control ignores SIGINT for processes started with "&", and an ignored
   // signal never reaches a signalfd. perf resets it in that case; so does this tool.

@@ -114,6 +114,16 @@ TEST_P(Ending, ByASignalToTheToolCompletesTheFileAndSwitchesOff) {
   expect_off_and_well();
 }
 
+// Its terminal may be closed: nohup(1) is for that.
+TEST_P(Ending, NotByAHangupThatNohupIgnores) {
+  RunningRecord record{arguments(), {"nohup", tool()}};
+  record.child().signal(SIGHUP);
+  target().serve(5, kEnough);
+  EXPECT_EQ(record.finish(7), (ExitStatus{.code = 7})) << record.child().err();
+  expect_complete_data();
+  expect_off_and_well();
+}
+
 TEST_P(Ending, ByClosingTheTerminalCompletesTheFileAndSwitchesOff) {
   std::vector<std::string> argv{tool(), "record"};
   const auto all = arguments();

@@ -18,6 +18,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
@@ -133,6 +134,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string_view{argv[1]} == "--list-entries") {
     return pyinject::test::list_entries(argv[2]);
   }
+  (void)std::signal(SIGHUP, SIG_DFL);  // nohup(1) ignores it, and tests send it
   const int status = RUN_ALL_TESTS();
   // Unlike the time that ctest prints, this one does not depend on what else runs.
   fmt::print("processor time: {:.1f} s, and {:.1f} s of child processes\n",

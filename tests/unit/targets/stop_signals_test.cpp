@@ -4,9 +4,11 @@
 #include "pyinject/base/deadline.hpp"
 #include "support/patience.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <thread>
 
 #include <poll.h>
 #include <unistd.h>
@@ -69,6 +71,36 @@ TEST(StopSignals, StayPendingWhenTheyWereHeardButNotTaken) {
     EXPECT_TRUE(is_heard(cancellation));
   }
   EXPECT_EQ(outer.next(), SIGTERM);
+}
+
+// nohup(1), before a terminal is closed.
+TEST(StopSignals, LeaveOutAHangupThatIsIgnored) {
+  (void)::signal(SIGHUP, SIG_IGN);
+  {
+    StopSignals signals;
+    ::kill(::getpid(), SIGHUP);
+    EXPECT_EQ(signals.next(), std::nullopt);
+    signals.listen([](int) {});
+    ::kill(::getpid(), SIGHUP);
+    ::kill(::getpid(), SIGTERM);
+    EXPECT_EQ(signals.next(), SIGTERM);
+    EXPECT_EQ(signals.next(), std::nullopt);
+    EXPECT_THAT(signals.ignored_before(), testing::Contains(SIGHUP));
+  }
+  (void)::signal(SIGHUP, SIG_DFL);
+}
+
+// Two threads, as a program and its own "stop" button.
+TEST(StopSwitch, IsHeardAndKept) {
+  StopSwitch stop;
+  EXPECT_FALSE(is_readable(stop.fd()));
+  std::thread{[&] { stop.request(); }}.join();
+  EXPECT_TRUE(is_readable(stop.fd()));
+  base::Cancellation cancellation;
+  stop.listen([&](int) { cancellation.cancel(); });
+  EXPECT_TRUE(cancellation.cancelled()) << "the request came first";
+  EXPECT_EQ(stop.next(), SIGINT);
+  EXPECT_FALSE(is_readable(stop.fd()));
 }
 
 }  // namespace
