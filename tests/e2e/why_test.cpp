@@ -346,19 +346,21 @@ lock(red, blue)
   EXPECT_THAT(stopped.out, HasSubstr(": stopped by a signal")) << stopped.err;
 }
 
+// Eight of them get more than the 5 % of a CPU that count as work, unless 300 others want the CPUs.
 TEST_P(WhyOfIdle, SaysThatItsChildrenWork) {
   const PythonProcess python{*plain_interpreter(GetParam()), R"(
 import os, time
 parent = os.getpid()
-if os.fork() == 0:
-    os.write(1, b'ready\n')
-    while os.getppid() == parent: pass
-    os._exit(0)
+for child in range(8):
+    if os.fork() == 0:
+        while os.getppid() == parent: pass
+        os._exit(0)
+os.write(1, b'ready\n')
 time.sleep(3600)
 )"};
   const auto pid = std::to_string(python.pid().value());
   const auto shown = run({tool(), "why", "-p", pid, "-d", "1"});
-  EXPECT_THAT(shown.out, AllOf(HasSubstr(": idle: "), HasSubstr("; its child process uses "),
+  EXPECT_THAT(shown.out, AllOf(HasSubstr(": idle: "), HasSubstr("; its child processes use "),
                                HasSubstr("next: perf-pyinject top -p " + pid + " --children")))
       << shown.err;
 }
