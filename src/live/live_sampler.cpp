@@ -303,7 +303,7 @@ void LiveSampler::on_wait(const sample::Stack& stack, nanoseconds length) {
 report::Profile LiveSampler::kept() {
   return std::move(*kept_).finish(
       [this](std::uint32_t pid, std::uint32_t tid) {
-        return KeptSamples::Names{profile_.thread_name(pid, tid), profile_.process_name(pid)};
+        return KeptSamples::Names{profile_.names().thread(pid, tid), profile_.names().process(pid)};
       },
       lost());
 }

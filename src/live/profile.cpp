@@ -18,23 +18,9 @@ using std::chrono::nanoseconds;
 // A program that changes its functions all the time fills no more memory than this.
 constexpr std::size_t kMostEntries = 65536;  // of a view
 constexpr std::size_t kMostFresh = 1024;     // lines of a stack of more than 512 functions
-constexpr std::size_t kMostStacks = 8192;
-constexpr unsigned kHalf = 32;
-
-std::uint64_t thread_id(std::uint32_t pid, std::uint32_t tid) {
-  return std::uint64_t{pid} << kHalf | tid;
-}
-
-std::uint64_t line_id(const sample::Frame& frame) { return frame.code << kHalf | frame.line; }
 
 std::uint64_t upper(std::uint64_t id) { return id >> kHalf; }
 std::uint32_t lower(std::uint64_t id) { return static_cast<std::uint32_t>(id); }
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
-  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
-  hash = (hash ^ word) * kOdd;
-  return hash ^ hash >> 29U;
-}
 
 double value_of(const Row& row, Order order) {
   switch (order) {
@@ -54,86 +40,25 @@ double value_of(const Row& row, Order order) {
   return 0;
 }
 
+// Of one CPU, of COUNT samples that stand for PERIOD each.
+double cpu_share(std::uint64_t count, nanoseconds period, nanoseconds time) {
+  return time.count() == 0 ? 0
+                           : static_cast<double>(count) * static_cast<double>(period.count()) /
+                                 static_cast<double>(time.count());
+}
+
 }  // namespace
 
-void Profile::name(sample::Code code) {
-  if (codes_.size() >= kMostNames && !codes_.contains(code.number)) {
-    forget_names();
-  }
-  const auto [known, fresh] =
-      numbers_.try_emplace({code.file, code.first_line, code.qualname}, code.number);
-  if (!fresh && known->second != code.number) {
-    same_[code.number] = known->second;
-  }
-  auto& known_code = codes_[code.number];
-  known_code.code = std::move(code);
-}
-
-void Profile::count_name(std::uint64_t code, std::uint32_t samples) {
-  if (const auto known = codes_.find(code); known != codes_.end()) {
-    known->second.samples += samples;
-  }
-}
-
-// Whether to look for names of threads or processes that can be forgotten: not each time.
-bool Profile::makes_room() {
-  constexpr std::uint64_t kBetween = 1024;
-  return refused_++ % kBetween == 0;
-}
-
-void Profile::forget_names() {
-  std::vector<std::uint32_t> samples;
-  samples.reserve(codes_.size());
-  for (const auto& [number, known] : codes_) {
-    samples.push_back(known.samples);
-  }
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::ranges::nth_element(samples, middle);
-  std::erase_if(codes_,
-                [median = *middle](const auto& each) { return each.second.samples <= median; });
-  for (auto& [number, known] : codes_) {
-    known.samples /= 2;
-  }
-  std::erase_if(numbers_, [this](const auto& each) { return !codes_.contains(each.second); });
-  std::erase_if(same_, [this](const auto& each) { return !codes_.contains(each.second); });
-}
-
-sample::Frame Profile::known_as(sample::Frame frame) const {
-  const auto found = same_.find(frame.code);
-  frame.code = found == same_.end() ? frame.code : found->second;
-  return frame;
-}
-
 void Profile::name_thread(std::uint32_t pid, std::uint32_t tid, std::string name) {
-  if (threads_.size() >= kMostNames && makes_room()) {
-    std::erase_if(threads_, [this](const auto& each) {
-      return !entries_[View::kThreads].contains(thread_id(each.first.first, each.first.second));
-    });
-  }
-  if (threads_.size() < kMostNames) {
-    threads_[{pid, tid}] = std::move(name);
-  }
+  names_.add_thread(pid, tid, std::move(name), [this](std::uint32_t process, std::uint32_t thread) {
+    return entries_[View::kThreads].contains(thread_id(process, thread));
+  });
 }
 
 void Profile::name_process(std::uint32_t pid, std::string name) {
-  if (processes_.size() >= kMostNames && makes_room()) {
-    std::erase_if(processes_, [this](const auto& each) {
-      return !entries_[View::kProcesses].contains(each.first);
-    });
-  }
-  if (processes_.size() < kMostNames) {
-    processes_[pid] = std::move(name);
-  }
-}
-
-std::string Profile::thread_name(std::uint32_t pid, std::uint32_t tid) const {
-  const auto known = threads_.find({pid, tid});
-  return known == threads_.end() ? std::string{} : known->second;
-}
-
-std::string Profile::process_name(std::uint32_t pid) const {
-  const auto known = processes_.find(pid);
-  return known == processes_.end() ? std::string{} : known->second;
+  names_.add_process(pid, std::move(name), [this](std::uint32_t process) {
+    return entries_[View::kProcesses].contains(process);
+  });
 }
 
 void Profile::add(const sample::Stack& stack, std::uint64_t count_of_it, Use use,
@@ -146,7 +71,10 @@ void Profile::add(const sample::Stack& stack, std::uint64_t count_of_it, Use use
                    .use = use};
   uses_.at(current_).at(static_cast<std::size_t>(use)) += all.count;
   uses_since_start_.at(static_cast<std::size_t>(use)) += all.count;
-  const auto task = task_of(stack, in_greenlet);
+  const auto task = names_.task_of(stack, in_greenlet, [this] {
+    entries_[View::kTasks].clear();
+    stacks_.forget_tasks();
+  });
   if (task != 0) {
     count(View::kTasks, task, all);
   }
@@ -158,16 +86,16 @@ void Profile::add(const sample::Stack& stack, std::uint64_t count_of_it, Use use
   if (in_greenlet) {
     with_parents.insert(with_parents.end(), stack.parents.begin(), stack.parents.end());
   }
-  for (const auto& each : with_parents) {
+  for (auto& frame : with_parents) {
     auto weight = all;
-    weight.self = &each == &with_parents.front();
-    const auto frame = known_as(each);
+    weight.self = &frame == &with_parents.front();
+    const auto code = std::exchange(frame, names_.known_as(frame)).code;
     if (frame.code == 0 || frame.code == sample::kGreenlet) {
       continue;
     }
-    count_name(frame.code, all.count);
-    if (each.code != frame.code) {
-      count_name(each.code, all.count);
+    names_.count(frame.code, all.count);
+    if (code != frame.code) {
+      names_.count(code, all.count);
     }
     if (functions.insert(frame.code).second) {
       count(View::kFunctions, frame.code, weight);
@@ -180,7 +108,7 @@ void Profile::add(const sample::Stack& stack, std::uint64_t count_of_it, Use use
     count(View::kFunctions, 0, all);
     count(View::kLines, 0, all);
   }
-  remember(stack, with_parents, task, count_of_it);
+  stacks_.add(stack, task, std::move(with_parents), count_of_it);
 }
 
 void Profile::add_wait(const sample::Stack& stack, nanoseconds length) {
@@ -188,13 +116,16 @@ void Profile::add_wait(const sample::Stack& stack, nanoseconds length) {
   const Weight weight{.count = 0, .self = false, .waited = length};
   count(View::kThreads, thread_id(stack.pid, stack.tid), weight);
   count(View::kProcesses, stack.pid, weight);
-  const auto innermost = stack.frames.empty() ? sample::Frame{} : known_as(stack.frames.front());
-  if (stack.frames.empty() || innermost.code != 0) {
+  auto frames = stack.frames;
+  std::ranges::transform(frames, frames.begin(),
+                         [this](const auto& frame) { return names_.known_as(frame); });
+  const auto innermost = frames.empty() ? sample::Frame{} : frames.front();
+  if (frames.empty() || innermost.code != 0) {
     count(View::kFunctions, innermost.code, weight);
     count(View::kLines, line_id(innermost), weight);
   }
-  remember(stack, stack.frames, 0,
-           static_cast<std::uint64_t>(std::max<std::int64_t>(length / period_, 1)));
+  stacks_.add(stack, 0, std::move(frames),
+              static_cast<std::uint64_t>(std::max<std::int64_t>(length / period_, 1)));
 }
 
 void Profile::count(View view, std::uint64_t id, const Weight& weight) {
@@ -221,30 +152,6 @@ void Profile::count(View view, std::uint64_t id, const Weight& weight) {
   }
   now.waited += std::chrono::duration<float>{weight.waited}.count();
   entry.waited += weight.waited;
-}
-
-void Profile::remember(const sample::Stack& stack, const std::vector<sample::Frame>& frames,
-                       std::uint64_t task, std::uint64_t count) {
-  std::uint64_t hash = mix(mix(stack.pid, stack.tid), task);
-  for (const auto& frame : frames) {
-    hash = mix(hash, line_id(known_as(frame)));
-  }
-  if (stacks_.size() >= kMostStacks && !stacks_.contains(hash)) {
-    std::erase_if(stacks_, [](const auto& known) { return known.second.count <= 1; });
-    if (stacks_.size() >= kMostStacks) {
-      stacks_.clear();
-    }
-  }
-  auto& known = stacks_[hash];
-  if (known.count == 0) {
-    known.frames = frames;
-    std::ranges::transform(known.frames, known.frames.begin(),
-                           [this](const sample::Frame& frame) { return known_as(frame); });
-    known.pid = stack.pid;
-    known.tid = stack.tid;
-    known.task = task;
-  }
-  known.count += count;
 }
 
 void Profile::end_interval(nanoseconds length) {
@@ -295,27 +202,21 @@ Profile::Sum Profile::sum_of(const Entry& entry) const {
   return latest;
 }
 
-double Profile::share_of(std::uint64_t count, nanoseconds time) const {
-  return time.count() == 0 ? 0
-                           : static_cast<double>(count) * static_cast<double>(period_.count()) /
-                                 static_cast<double>(time.count());
-}
-
 Row Profile::row_of(std::uint64_t id, const Entry& entry) const {
   Row row;
   row.id = id;
   const auto sum = sum_of(entry);
   const auto time = time_of_shares();
-  row.self = share_of(sum.self, time);
-  row.total = share_of(sum.total, time);
-  row.gil = share_of(sum.gil, time);
+  row.self = cpu_share(sum.self, period_, time);
+  row.total = cpu_share(sum.total, period_, time);
+  row.gil = cpu_share(sum.gil, period_, time);
   const auto seconds = std::chrono::duration<double>{time}.count();
   row.wait = seconds > 0 ? sum.waited / seconds : 0;
   row.wait_time = entry.waited;
   row.self_time = period_ * static_cast<std::int64_t>(entry.self);
   row.total_time = period_ * static_cast<std::int64_t>(entry.total);
   for (std::size_t use = 0; use < sample::kCpuUses; ++use) {
-    row.uses.at(use) = share_of(entry.uses.at(use), length_);
+    row.uses.at(use) = cpu_share(entry.uses.at(use), period_, length_);
   }
   return row;
 }
@@ -326,30 +227,28 @@ void Profile::describe(View view, Row& row) const {
     case View::kFunctions:
     case View::kLines: {
       const auto code = view == View::kLines ? upper(id) : id;
-      const auto known = codes_.find(code);
-      if (known != codes_.end()) {
-        row.name = known->second.code.qualname;
-        row.place = known->second.code.file;
+      const auto* const known = names_.code(code);
+      if (known != nullptr) {
+        row.name = known->qualname;
+        row.place = known->file;
       } else {
         row.name = code == 0 ? "[no Python function]" : "[unknown]";
       }
-      row.line = view == View::kLines    ? lower(id)
-                 : known == codes_.end() ? 0
-                                         : known->second.code.first_line;
+      row.line = view == View::kLines ? lower(id) : known == nullptr ? 0 : known->first_line;
       break;
     }
     case View::kThreads: {
       const auto pid = static_cast<std::uint32_t>(upper(id));
-      row.name = fmt::format("{} {}", lower(id), thread_name(pid, lower(id)));
+      row.name = fmt::format("{} {}", lower(id), names_.thread(pid, lower(id)));
       break;
     }
     case View::kTasks:
-      row.name = tasks_.at(id - 1).name;
-      row.place = fmt::format("pid {}", tasks_.at(id - 1).pid);
-      row.greenlet = tasks_.at(id - 1).kind == TaskKind::kGreenlet;
+      row.name = names_.task(id).name;
+      row.place = fmt::format("pid {}", names_.task(id).pid);
+      row.greenlet = names_.task(id).kind == Names::TaskKind::kGreenlets;
       break;
     case View::kProcesses:
-      row.name = fmt::format("{} {}", id, process_name(static_cast<std::uint32_t>(id)));
+      row.name = fmt::format("{} {}", id, names_.process(static_cast<std::uint32_t>(id)));
       break;
   }
 }
@@ -398,60 +297,20 @@ std::vector<double> Profile::history_of(const Entry& entry) const {
   std::vector<double> history;
   for (std::size_t age = ended_; age > 0; --age) {
     const auto index = (current_ + kHistory - age) % kHistory;
-    history.push_back(share_of(entry.intervals.at(index).self, lengths_.at(index)));
+    history.push_back(cpu_share(entry.intervals.at(index).self, period_, lengths_.at(index)));
   }
   return history;
 }
 
-bool Profile::has(const KnownStack& stack, View view, std::uint64_t id) {
-  switch (view) {
-    case View::kFunctions:
-      return id == 0 ? stack.frames.empty()
-                     : std::ranges::any_of(stack.frames,
-                                           [id](const auto& frame) { return frame.code == id; });
-    case View::kLines:
-      return id == 0 ? stack.frames.empty()
-                     : std::ranges::any_of(
-                           stack.frames, [id](const auto& frame) { return line_id(frame) == id; });
-    case View::kThreads:
-      return thread_id(stack.pid, stack.tid) == id;
-    case View::kTasks:
-      return stack.task == id;
-    case View::kProcesses:
-      return stack.pid == id;
-  }
-  return false;
-}
-
 std::vector<Place> Profile::stack_of(View view, std::uint64_t id) const {
-  const KnownStack* best = nullptr;
-  for (const auto& [hash, stack] : stacks_) {
-    if (has(stack, view, id) && (best == nullptr || stack.count > best->count)) {
-      best = &stack;
-    }
-  }
   std::vector<Place> places;
-  if (best != nullptr) {
-    for (const auto& frame : best->frames) {
-      const auto known = codes_.find(frame.code);
-      places.push_back(known == codes_.end() ? Place{.name = "[unknown]", .file = {}}
-                                             : Place{.name = known->second.code.qualname,
-                                                     .file = known->second.code.file,
-                                                     .line = frame.line});
-    }
+  for (const auto& frame : stacks_.most_frequent_with(view, id)) {
+    const auto* const known = names_.code(frame.code);
+    places.push_back(known == nullptr
+                         ? Place{.name = "[unknown]", .file = {}}
+                         : Place{.name = known->qualname, .file = known->file, .line = frame.line});
   }
   return places;
-}
-
-double Profile::share() const {
-  double share = 0;
-  const auto found = entries_.find(View::kProcesses);
-  if (found != entries_.end()) {
-    for (const auto& [id, entry] : found->second) {
-      share += row_of(id, entry).self;
-    }
-  }
-  return share;
 }
 
 Uses Profile::uses() const {
@@ -462,20 +321,20 @@ Uses Profile::uses() const {
     for (std::size_t age = since_start_ ? 0 : ended_; age > 0; --age) {
       count += uses_.at((current_ + kHistory - age) % kHistory).at(use);
     }
-    uses.at(use) = share_of(count, time);
+    uses.at(use) = cpu_share(count, period_, time);
   }
   return uses;
 }
 
-double Profile::gil_share() const {
-  double share = 0;
+double Profile::share_of_processes(double Row::*share) const {
+  double sum = 0;
   const auto found = entries_.find(View::kProcesses);
   if (found != entries_.end()) {
     for (const auto& [id, entry] : found->second) {
-      share += row_of(id, entry).gil;
+      sum += row_of(id, entry).*share;
     }
   }
-  return share;
+  return sum;
 }
 
 }  // namespace pyinject::live

@@ -2,26 +2,26 @@
 // and process, in total and in the latest intervals. Pure: stacks in, tables out.
 #pragma once
 
+#include "live/frequent_stacks.hpp"
+#include "live/names.hpp"
+#include "live/row_id.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
 #include "sample/stack.hpp"
 #include "sample/use.hpp"
 
 #include <array>
 #include <chrono>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace pyinject::live {
 
-enum class View { kFunctions, kLines, kThreads, kTasks, kProcesses };
 enum class Order { kSelf, kTotal, kSelfTime, kTotalTime, kGil, kWait };
 
 // What a thread did in a sample, up to kUnknown: the stack was read from outside, or its process
@@ -32,8 +32,6 @@ using Uses = std::array<double, sample::kCpuUses>;
 
 // Intervals of the history in a row.
 inline constexpr std::size_t kHistory = 20;
-// Functions, threads, processes, tasks: a program that makes new ones all the time fills no more.
-inline constexpr std::size_t kMostNames = 65536;
 
 // Shares are of one CPU. TOTAL counts a sample once, however often a function is in its stack.
 struct Row {
@@ -79,10 +77,8 @@ class Profile {
   // PERIOD: the time that a sample stands for.
   explicit Profile(std::chrono::nanoseconds period) : period_{period} {}
 
-  // Several numbers may name the same function: they share its rows. If there are too many names,
-  // the half with the fewest samples is forgotten: a program that makes functions all the time does
-  // not take those of others.
-  void name(sample::Code code);
+  // Several numbers may name the same function: they share its rows. As Names.
+  void name(sample::Code code) { names_.add(std::move(code)); }
   void name_thread(std::uint32_t pid, std::uint32_t tid, std::string name);
   void name_process(std::uint32_t pid, std::string name);
   // IN_GREENLET: it counts for a greenlet if it has no task, which may use greenlets.
@@ -101,17 +97,14 @@ class Profile {
   // none is known any more.
   [[nodiscard]] std::vector<Place> stack_of(View view, std::uint64_t id) const;
 
-  // Empty: not known.
-  [[nodiscard]] std::string thread_name(std::uint32_t pid, std::uint32_t tid) const;
-  [[nodiscard]] std::string process_name(std::uint32_t pid) const;
-
+  [[nodiscard]] const Names& names() const { return names_; }
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
   // Since the start, or the latest reset().
   [[nodiscard]] const perfdata::StackCounts& kinds() const { return kinds_; }
   [[nodiscard]] std::chrono::nanoseconds length() const { return length_; }
   // Use of CPUs in the same time as in the tables.
-  [[nodiscard]] double share() const;
-  [[nodiscard]] double gil_share() const;
+  [[nodiscard]] double share() const { return share_of_processes(&Row::self); }
+  [[nodiscard]] double gil_share() const { return share_of_processes(&Row::gil); }
   [[nodiscard]] Uses uses() const;
 
  private:
@@ -133,14 +126,6 @@ class Profile {
   };
   // By a number that is unique in its view.
   using Entries = std::unordered_map<std::uint64_t, Entry>;
-  struct KnownStack {
-    std::vector<sample::Frame> frames;
-    std::uint32_t pid = 0;
-    std::uint32_t tid = 0;
-    std::uint64_t task = 0;
-    std::uint64_t count = 0;
-  };
-
   // How much a sample adds to a row.
   struct Weight {
     std::uint32_t count = 1;
@@ -150,28 +135,11 @@ class Profile {
     Use use = Use::kUnknown;
   };
 
-  enum class TaskKind : std::uint8_t { kTask, kGreenlet };
-  struct Task {
-    std::uint32_t pid = 0;
-    std::string name;
-    TaskKind kind = TaskKind::kTask;
-    auto operator<=>(const Task&) const = default;
-  };
-
-  [[nodiscard]] sample::Frame known_as(sample::Frame frame) const;
-  [[nodiscard]] std::string greenlet_of(const sample::Stack& stack) const;
-  // 0: STACK has none.
-  [[nodiscard]] std::uint64_t task_of(const sample::Stack& stack, bool in_greenlet);
-  void count_name(std::uint64_t code, std::uint32_t samples);
-  void forget_names();
-  [[nodiscard]] bool makes_room();
-  void forget_tasks();
   void count(View view, std::uint64_t id, const Weight& weight);
   // Without a name.
   [[nodiscard]] Row row_of(std::uint64_t id, const Entry& entry) const;
   [[nodiscard]] std::vector<double> history_of(const Entry& entry) const;
   void describe(View view, Row& row) const;
-  [[nodiscard]] double share_of(std::uint64_t count, std::chrono::nanoseconds time) const;
   // Of the shares: in the latest intervals, or since the start.
   struct Sum {
     std::uint64_t self = 0;
@@ -181,26 +149,13 @@ class Profile {
   };
   [[nodiscard]] Sum sum_of(const Entry& entry) const;
   [[nodiscard]] std::chrono::nanoseconds time_of_shares() const;
-  // FRAMES: those of STACK, perhaps with the parents of a greenlet.
-  void remember(const sample::Stack& stack, const std::vector<sample::Frame>& frames,
-                std::uint64_t task, std::uint64_t count);
-  [[nodiscard]] static bool has(const KnownStack& stack, View view, std::uint64_t id);
+  // The sum over all processes.
+  [[nodiscard]] double share_of_processes(double Row::*share) const;
 
   std::chrono::nanoseconds period_;
+  Names names_;
   std::map<View, Entries> entries_;
-  struct KnownCode {
-    sample::Code code;
-    std::uint32_t samples = 0;  // with it, halved each time that names are forgotten
-  };
-  std::unordered_map<std::uint64_t, KnownCode> codes_;
-  // The number with which rows count the function of another number.
-  std::unordered_map<std::uint64_t, std::uint64_t> same_;
-  std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint64_t> numbers_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> threads_;
-  std::map<std::uint32_t, std::string> processes_;
-  std::vector<Task> tasks_;  // by number - 1
-  std::map<Task, std::uint64_t> task_numbers_;
-  std::unordered_map<std::uint64_t, KnownStack> stacks_;  // by their hash
+  FrequentStacks stacks_;
   std::array<std::chrono::nanoseconds, kHistory> lengths_{};
   std::array<UseCounts, kHistory> uses_{};  // of all stacks, by interval
   UseCounts uses_since_start_{};
@@ -211,7 +166,6 @@ class Profile {
   std::uint64_t added_ = 0;  // stacks
   std::chrono::nanoseconds length_{};
   bool since_start_ = false;
-  std::uint64_t refused_ = 0;  // names
 };
 
 }  // namespace pyinject::live
