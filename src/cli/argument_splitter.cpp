@@ -75,7 +75,14 @@ void refuse_unknown(std::string_view word, std::span<const std::span<const Recor
     }
     std::ranges::sort(known);
     known.erase(std::unique(known.begin(), known.end()), known.end());  // clang 14: no ranges
-    meant = did_you_mean(name.substr(2), known);
+    // Other profilers call it so.
+    meant = name == "--duration" && std::ranges::find(known, "delay") != known.end()
+                ? std::optional<std::string_view>{"delay"}
+                : did_you_mean(name.substr(2), known);
+  }
+  if (name == "--duration" && with_perf) {
+    throw CommandLineError{"unknown option --duration: to record for a time, end with -- sleep SEC",
+                           record::kUsage};
   }
   if (meant || !with_perf) {
     throw CommandLineError{fmt::format("unknown option {}{}", base::printable(name),

@@ -84,16 +84,27 @@ void take_common(ParsedWords& parsed, CommandLine& line) {
   }
 }
 
+// What WORDS are meant for, of somebody who types them for `record`; empty: no idea.
+std::string meant_by(std::span<const std::string> words, const VerbSpec& verb, bool without_pid) {
+  if (without_pid && base::parse_number<pid_t>(words.front())) {
+    return fmt::format("; did you mean -p {}?", words.front());
+  }
+  const bool timed = std::ranges::find(verb.options, rows::kDelay.long_name(),
+                                       &Option::long_name) != verb.options.end();
+  if (timed && words.size() == 2 && words.front() == "sleep") {
+    return fmt::format("; did you mean -d {}?", base::printable(words.back()));
+  }
+  return {};
+}
+
 void refuse_operands(const VerbSpec& verb, const ParsedWords& parsed) {
   if (parsed.split.command.empty()) {
     return;
   }
-  const auto& word = parsed.split.command.front();
-  const bool pid = parsed.pids.empty() && base::parse_number<pid_t>(word).has_value();
-  throw CommandLineError{
-      fmt::format("{}: unexpected argument '{}'{}", verb.name, base::printable(word),
-                  pid ? fmt::format("; did you mean -p {}?", word) : ""),
-      kUsage};
+  throw CommandLineError{fmt::format("{}: unexpected argument '{}'{}", verb.name,
+                                     base::printable(parsed.split.command.front()),
+                                     meant_by(parsed.split.command, verb, parsed.pids.empty())),
+                         kUsage};
 }
 
 // Options may follow one operand.

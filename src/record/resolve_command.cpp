@@ -48,9 +48,12 @@ CommandCheck check_command(const std::vector<std::string>& command, const std::s
       why = one == EACCES ? EACCES : why;
     }
   }
+  // Such as -d 30, the time of other profilers; perf has another -d.
+  const bool time = base::parse_number<unsigned>(name).has_value();
   return {
       .status = why == ENOENT || why == ENOTDIR ? 127 : 126,
-      .problem = fmt::format("cannot run '{}': {}", base::printable(name), base::errno_text(why)),
+      .problem = fmt::format("cannot run '{}': {}{}", base::printable(name), base::errno_text(why),
+                             time ? fmt::format("; to record for a time: -- sleep {}", name) : ""),
       .file = {}};
 }
 

@@ -155,6 +155,9 @@ TEST(CommandLine, ReportsMistakesWithTheirStatus) {
   EXPECT_EQ(mistake({"recrod"}).text, "unknown verb 'recrod': did you mean record?");
   EXPECT_EQ(mistake({"record", "-p", "1", "--enigne", "bpf"}).text,
             "unknown option --enigne: did you mean --engine?");
+  EXPECT_EQ(mistake({"why", "--duration", "3"}).text,
+            "unknown option --duration: did you mean --delay?");
+  EXPECT_THAT(mistake({"record", "--duration", "3"}).text, HasSubstr("-- sleep SEC"));
   EXPECT_EQ(mistake({"status", "--jsno"}).text, "unknown option --jsno: did you mean --json?");
   EXPECT_EQ(mistake({"record"}).status, 129);
   EXPECT_EQ(mistake({"record", "-p"}).status, 129);
@@ -329,6 +332,8 @@ TEST(CommandLine, DumpNeedsOneKindOfTarget) {
   EXPECT_THAT(mistake({"dump"}).text, HasSubstr("perf-pyinject status"));
   EXPECT_THAT(mistake({"dump", "-p", "1", "-a"}).text, HasSubstr("-p cannot be combined"));
   EXPECT_THAT(mistake({"dump", "7"}).text, HasSubstr("did you mean -p 7?"));
+  EXPECT_THAT(mistake({"why", "-p", "7", "--", "sleep", "2"}).text,
+              HasSubstr("'sleep'; did you mean -d 2?"));
 }
 
 TEST(CommandLine, DumpRefusesWatchTimesThatAreNone) {

@@ -183,6 +183,7 @@ TEST(CheckCommand, AnswersAsEnvDoes) {
   EXPECT_EQ(check_command({"sh"}, "/nonexistent:/bin").status, 0);
   EXPECT_EQ(check_command({"/bin/sh"}, "").status, 0);
   EXPECT_EQ(check_command({"no-such-command"}, "/bin").status, 127);
+  EXPECT_THAT(check_command({"30"}, "/bin").problem, HasSubstr("-- sleep 30"));
   EXPECT_EQ(check_command({"sh"}, "/nonexistent:/bin").file, "/bin/sh");
   EXPECT_EQ(check_command({""}, "/bin").status, 127);
   EXPECT_EQ(check_command({"/no/such/file"}, "/bin").status, 127);
