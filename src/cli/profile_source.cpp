@@ -184,22 +184,21 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
     Console console{logger, is_live(line, terminal), "", &reporter};
     const auto detector = python::make_detector();
     const auto injector = python::make_injector();
-    int status = record::kFailure;
-    bool interrupted = false;  // Ctrl-C only ends the recording early
+    record::RecordResult result;
     {
       targets::StopSignals stop;
-      const auto result = record::record(record, *detector, *injector, logger, console, stop);
-      status = result.status;
-      interrupted = status == 128 + SIGINT && result.signal == SIGINT && result.summary;
+      result = record::record(record, *detector, *injector, logger, console, stop);
     }
     probes.remove(logger);
-    if (status != 0 && !interrupted) {
+    // Ctrl-C only ends the recording early.
+    constexpr int kInterrupted = 128 + SIGINT;
+    if (result.status != 0 && !(result.status == kInterrupted && result.summary)) {
       if (std::filesystem::exists(file)) {
         logger.warning(
             "the recording was temporary and is removed: TMPDIR=DIR chooses a directory with more "
             "room, perf-pyinject record keeps the file");
       }
-      return status;
+      return result.status;
     }
   }
   auto profile = read_recording(file, reporter, is_live(line, terminal),

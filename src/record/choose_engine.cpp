@@ -89,14 +89,14 @@ bool may_change(const RecordPlan& plan, const std::string& why, base::Logger& lo
   return false;
 }
 
-RecordResult run(Recording& recording, base::Logger& logger) {
-  int status = kFailure;
+// nullopt: this tool failed, which was logged.
+std::optional<int> run(Recording& recording, base::Logger& logger) {
   try {
-    status = recording.run();
+    return recording.run();
   } catch (const std::exception& error) {
     logger.error("{}", error.what());
+    return std::nullopt;
   }
-  return recording.result(status);
 }
 
 // nullopt: this engine is unusable, nothing was recorded, and the other engine may be tried.
@@ -104,8 +104,9 @@ std::optional<RecordResult> try_engine(const RecordPlan& plan, std::unique_ptr<E
                                        base::Logger& logger, targets::StopRequests& stop) {
   auto& tried = *engine;
   Recording recording{plan, std::move(engine), logger, stop};
-  auto result = run(recording, logger);
-  const auto why = tried.why_replaceable();
+  const auto status = run(recording, logger);
+  auto result = recording.result(status.value_or(kFailure));
+  const auto why = status ? tried.why_replaceable() : std::string{};
   const bool failed = !why.empty() && result.signal == 0;
   if (!failed || plan.engine != EngineChoice::kAuto) {
     tried.release_events();
@@ -124,7 +125,8 @@ std::optional<RecordResult> try_engine(const RecordPlan& plan, std::unique_ptr<E
 std::span<const EngineName> engine_names() { return kEngines; }
 
 RecordResult record(const RecordPlan& plan, python::Detector& detector, python::Injector& injector,
-                    base::Logger& logger, RecordObserver& observer, targets::StopRequests& stop) {
+                    base::Logger& logger, RecordObserver& observer,
+                    targets::StopRequests& stop) try {
   const auto where = left_alone(plan);
   if (!where.empty() && !fits(plan, where, logger)) {
     return {};
@@ -155,6 +157,9 @@ RecordResult record(const RecordPlan& plan, python::Detector& detector, python::
             plan, std::get<std::unique_ptr<StackSampler>>(std::move(opened)), logger, observer);
       },
       with_copies, logger, stop);
+} catch (const std::exception& error) {  // before a recording has begun
+  logger.error("{}", error.what());
+  return {};
 }
 
 RecordResult record_with(const RecordPlan& plan, const OpenEngine& preferred,
@@ -171,7 +176,8 @@ RecordResult record_with(const RecordPlan& plan, const OpenEngine& preferred,
     }
   }
   Recording recording{plan, other(), logger, stop};
-  return run(recording, logger);
+  const auto status = run(recording, logger);
+  return recording.result(status.value_or(kFailure));
 }
 
 }  // namespace pyinject::record

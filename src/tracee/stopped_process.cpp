@@ -32,8 +32,8 @@ constexpr std::size_t kMostThreads = 32768;
 // How often threads are listed before the first stop; later ones are found during the stop.
 constexpr int kListings = 4;
 
-// How often a listing that finds no new thread is repeated while threads are missing from it. More
-// than one in a row has not been seen: the limit is for a kernel that counts threads differently.
+// How often a listing that finds no new thread is repeated while threads are missing from it. At
+// worst one in 200 was incomplete: the limit is for a kernel that counts threads differently.
 constexpr int kIncompleteListings = 8;
 
 long trace(__ptrace_request request, base::Tid thread, long data = 0) {
@@ -139,8 +139,8 @@ std::optional<StopFailure> StoppedProcess::seize_new() {
     if (trace(PTRACE_SEIZE, tid, PTRACE_O_TRACEEXEC) != 0) {
       auto refused = seize_failure(tid, errno);
       if (refused.why == StopFailure::Why::kGone) {
-        ended_.push_back(
-            tid);  // since the listing, or a first thread that exited before the others
+        // Since the listing; or a first thread, before the others.
+        ended_.push_back(tid);
         continue;
       }
       return refused;

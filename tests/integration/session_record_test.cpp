@@ -18,11 +18,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -244,11 +246,22 @@ TEST_F(RecordTest, AProgramEndsItWithoutSignals) {
   plan_.targets = Processes{{target_.pid()}};
   plan_.perf_options = perf::PerfOptions{{"-o", data()}};
   targets::StopSwitch stop;
-  sigset_t during;
-  struct sigaction interrupt {};
+  const auto signals = [] {
+    std::vector<int> states;
+    sigset_t blocked;
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+      struct sigaction action {};
+      ::sigaction(number, nullptr, &action);
+      states.push_back(::sigismember(&blocked, number));
+      states.push_back(action.sa_handler == SIG_IGN ? 1 : 0);
+    }
+    return states;
+  };
+  const auto before = signals();
+  std::vector<int> during;
   observer_.on_progress = [&] {
-    ::pthread_sigmask(SIG_BLOCK, nullptr, &during);
-    ::sigaction(SIGTERM, nullptr, &interrupt);
+    during = signals();
     stop.request();
   };
   const auto result = record::record(plan_, detector_, injector_, logger_, observer_, stop);
@@ -256,11 +269,32 @@ TEST_F(RecordTest, AProgramEndsItWithoutSignals) {
   EXPECT_EQ(result.signal, SIGINT);
   ASSERT_TRUE(result.summary) << errors();
   EXPECT_EQ(result.summary->targets, 1U);
-  EXPECT_EQ(::sigismember(&during, SIGINT), 0);
-  EXPECT_EQ(interrupt.sa_handler, SIG_DFL);
+  EXPECT_EQ(during, before);
   EXPECT_TRUE(data_is_complete());
   EXPECT_THAT(injector_.on, IsEmpty());
   EXPECT_EQ(stop.next(), std::nullopt) << "it was taken";
+}
+
+// As StopSignals when no thread can be created.
+class DeafRequests : public targets::StopRequests {
+ public:
+  void listen(std::function<void(int)> listener) override {
+    if (listener) {
+      throw base::SystemError{"cannot start the thread that listens to signals", EAGAIN};
+    }
+  }
+};
+
+// A later one of a series may succeed.
+TEST_F(RecordTest, AFailureBeforeItBeginsIsLoggedToo) {
+  plan_.targets = Processes{{target_.pid()}};
+  plan_.perf_options = perf::PerfOptions{{"-o", data()}};
+  DeafRequests stop;
+  const auto result = record::record(plan_, detector_, injector_, logger_, observer_, stop);
+  EXPECT_EQ(result.status, kFailure);
+  EXPECT_FALSE(result.summary);
+  EXPECT_THAT(errors(), HasSubstr("cannot start the thread that listens to signals"));
+  EXPECT_THAT(injector_.calls, IsEmpty());
 }
 
 TEST_F(RecordTest, ARequestMadeBeforeItBeginsTouchesNothing) {
