@@ -1,4 +1,4 @@
-// The steps of examining a process, in order. A step that ends the examination throws Refuse.
+// The examination of a process: its steps, in order, and what they know.
 #pragma once
 
 #include "memory/process_memory.hpp"
@@ -29,11 +29,12 @@
 
 namespace pyinject::python {
 
-// A refusal thrown by the steps below; run() converts it into a value.
+// A refusal thrown by the steps below; examine() converts it into a value.
 struct Refuse {
   Reason reason{};
   std::string found;
   std::string remedy;
+  std::optional<base::RemoteAddress> initialized = std::nullopt;  // see Refused
 };
 
 // A mapped file of the process and its address.
@@ -47,95 +48,71 @@ struct Module {
   }
 };
 
-class Examination {
- public:
-  Examination(MappedFiles& files, base::Pid pid, Purpose purpose,
-              const base::Cancellation& cancellation)
-      : files_{files},
-        pid_{pid},
-        purpose_{purpose},
-        cancellation_{cancellation, base::Deadline::after(kPatience)},
-        reader_{std::make_unique<memory::ProcessMemory>(pid)} {}
+// A process that is being examined, and what has been found of it so far.
+struct Examined {
+  Examined(MappedFiles& known, base::Pid of, Purpose why, const base::Cancellation& stop)
+      : files{known},
+        pid{of},
+        purpose{why},
+        cancellation{stop, base::Deadline::after(kPatience)},
+        memory{std::make_unique<memory::ProcessMemory>(of)} {}
   // Of a process that does not run (any more), to observe it.
-  Examination(MappedFiles& files, base::Pid pid, const ProcessImage& image)
-      : files_{files},
-        pid_{pid},
-        image_{&image},
-        purpose_{Purpose::kObserve},
-        cancellation_{base::Cancellation::never(), base::Deadline::after(kPatience)},
-        reader_{image.memory()} {}
+  Examined(MappedFiles& known, base::Pid of, const ProcessImage& content)
+      : files{known},
+        pid{of},
+        image{&content},
+        purpose{Purpose::kObserve},
+        cancellation{base::Cancellation::never(), base::Deadline::after(kPatience)},
+        memory{content.memory()} {}
 
-  [[nodiscard]] Detection run();
-  // Runs only the first steps, which find the file of the interpreter. Does not check whether the
-  // interpreter is usable.
-  [[nodiscard]] std::variant<Module, Refusal> interpreter();
-  [[nodiscard]] base::ProcessId id() const { return target_.id; }
-
- private:
-  [[nodiscard]] bool executes_another() const;
-  [[nodiscard]] bool given_up() const { return budget_.spent() || cancellation_.stopped(); }
-  [[nodiscard]] bool is_being_loaded();
-  // examination_interpreter.cpp: file and version.
-  void look_at_process();
-  void look_at_image();
-  void find_interpreter();
-  [[nodiscard]] Refuse not_examined() const;
+  [[nodiscard]] bool given_up() const { return budget.spent() || cancellation.stopped(); }
+  [[nodiscard]] Refuse not_examined() const;  // it was given up
   [[nodiscard]] std::variant<base::UniqueFd, procfs::NotOpened> open(
       const procfs::Mapping& mapping) const;
-  void check_loaded() const;
-  void read_version();
-  void check_symbols();
-  void check_trampoline() const;
-  // examination_runtime.cpp: addresses.
-  void find_runtime();
-  void prove_layout();
-  void check_code();
-  void find_libc();
-  void find_mailbox();
-  // examination_state.cpp: whether it may be activated now.
-  void read_state();
-  void look_at_surroundings();
-  void refuse_traced() const;
-  void refuse_jit_dump() const;
-  void check_stacks() const;
-  void check_exit();
-  void check_watchers() const;
-  void check_names() const;
-  [[nodiscard]] bool has_started(base::RemoteAddress flags) const;
-  [[nodiscard]] bool may_be_starting() const;
-
-  [[nodiscard]] std::shared_ptr<const MappedFile> look_at_file(const procfs::Mapping& mapping);
   [[nodiscard]] std::optional<Module> module_of(const procfs::Mapping& mapping);
-  [[nodiscard]] std::optional<UnusedMemory> page_tail(const Module& module) const;
-  [[nodiscard]] std::optional<UnusedMemory> top_of_stack() const;
-  [[nodiscard]] std::vector<UnusedMemory> unused_memory() const;
-  [[nodiscard]] bool is_executable_of_process(const procfs::Mapping& mapping) const;
-  [[nodiscard]] std::string remedy_for_layout() const;
-  [[nodiscard]] std::vector<std::byte> code_of(std::string_view symbol) const;
+  // Whether it has called any function of its libpython: perf is linked to one for its scripts.
+  // FLAGS: five numbers of what is initialized, the last of which is `initialized` (_PyRuntimeState
+  // in Include/internal/pycore_runtime.h, 3.8 to 3.15).
+  [[nodiscard]] bool has_started(base::RemoteAddress flags) const;
   using CodeProbe = std::function<std::optional<std::uint64_t>(std::span<const std::byte> code,
                                                                base::RemoteAddress at)>;
-  // PROBE's result for the function SYMBOL, or else for one of the parts that it was split into.
+  // PROBE's result for the function SYMBOL of the interpreter, or else for one of the parts that it
+  // was split into.
   [[nodiscard]] std::optional<std::uint64_t> probe_code(std::string_view symbol,
                                                         const CodeProbe& probe) const;
+  [[nodiscard]] std::string remedy_for_layout() const;
 
   static constexpr std::chrono::seconds kPatience{10};
 
-  MappedFiles& files_;
-  base::Pid pid_;
-  const ProcessImage* image_ = nullptr;  // nullptr: a running process
-  Purpose purpose_;
-  base::Cancellation cancellation_;
-  FileBudget budget_;  // a process can have 65530 mapped files, each as slow to read as possible
-  std::unique_ptr<memory::MemoryReader> reader_;
-  const memory::MemoryReader& memory_ = *reader_;
-  Target target_;
-  procfs::Status status_;
-  std::vector<procfs::Mapping> maps_;
-  Module interpreter_;
-  Module libc_;
-  RuntimeLayout layout_;
-  std::optional<bool> frame_pointers_;
-  std::optional<base::RemoteAddress> initialized_;  // see Refused
+  MappedFiles& files;
+  base::Pid pid;
+  const ProcessImage* image = nullptr;  // nullptr: a running process
+  Purpose purpose;
+  base::Cancellation cancellation;
+  FileBudget budget;  // a process can have 65530 mapped files, each as slow to read as possible
+  std::unique_ptr<memory::MemoryReader> memory;
+  Target target;
+  procfs::Status status;
+  std::vector<procfs::Mapping> maps;
+  Module interpreter;
+  RuntimeLayout layout;
 };
+
+// All steps.
+[[nodiscard]] Detection examine(Examined& process);
+// Only the first one. Does not check whether the interpreter is usable.
+[[nodiscard]] std::variant<Module, Refusal> interpreter_of(Examined& process);
+
+// The steps. Each throws Refuse.
+// examination_interpreter.cpp: file and version.
+void find_interpreter(Examined& process);
+void check_interpreter(Examined& process);
+// examination_runtime.cpp: addresses.
+void find_runtime(Examined& process);
+void check_code(const Examined& process);
+void find_mailbox(Examined& process);
+// examination_state.cpp: whether it may be activated now.
+void read_state(Examined& process);
+void look_at_surroundings(Examined& process);
 
 }  // namespace pyinject::python

@@ -18,55 +18,12 @@
 
 namespace pyinject::python {
 
-void Examination::read_state() {
-  const auto evaluator = memory_.read_pointer(target_.addresses.eval_frame);
-  if (!evaluator) {
-    throw Refuse{Reason::kExited, "it has ended", ""};
-  }
-  const auto mailbox = read_mailbox(memory_, target_.addresses.mailbox);
-  const auto state = classify_evaluator(*evaluator, mailbox, target_.text_begin, target_.text_end);
-  if (!state) {
-    const auto* module = procfs::find_mapping(maps_, *evaluator);
-    throw Refuse{Reason::kForeignEvaluator,
-                 fmt::format("another frame evaluator (PEP 523) is installed: {:#x} in {}",
-                             evaluator->value(),
-                             module == nullptr ? "no mapping" : base::printable(module->path)),
-                 "disable whatever installed it (a debugger, torch.compile ...)"};
-  }
-  if (*state == TrampolineState::kOnByItself) {
-    refuse_jit_dump();
-  }
-  target_.state = *state;
-  if (*state == TrampolineState::kOnByUs && mailbox) {
-    target_.owner = {.pid = base::Pid{mailbox->owner_pid}, .start_time = mailbox->owner_start};
-    target_.owner_namespace = mailbox->owner_namespace;
-  }
-  if (*state != TrampolineState::kOff) {
-    return;
-  }
-  if (!mailbox || mailbox->evaluator == 0) {
-    check_watchers();
-  }
-  if (!mailbox) {
-    return;
-  }
-  if (mailbox->outcome == kFailed) {
-    throw Refuse{Reason::kActivationFailed, "an earlier activation of this process failed",
-                 "see its stderr; restart the process to try again"};
-  }
-  if (!belongs_to(*mailbox, target_.inner_pid, target_.id.start_time) && mailbox->evaluator != 0 &&
-      activates_once(target_.version)) {
-    throw Refuse{Reason::kForkedAfterActivation,
-                 "it was forked by a process that had been activated before",
-                 "a second activation crashes Python 3.14 and later (cpython gh-146522): restart "
-                 "it, or record its parent while the parent forks it again"};
-  }
-}
+namespace {
 
 // -X perf_jit (3.13 and later) maps the start of its file, so that perf records its name.
-void Examination::refuse_jit_dump() const {
-  const auto file = fmt::format("/jit-{}.dump", target_.inner_pid.value());
-  const bool writes_dump = std::ranges::any_of(maps_, [&](const procfs::Mapping& mapping) {
+void refuse_jit_dump(const Examined& process) {
+  const auto file = fmt::format("/jit-{}.dump", process.target.inner_pid.value());
+  const bool writes_dump = std::ranges::any_of(process.maps, [&](const procfs::Mapping& mapping) {
     return mapping.executable && mapping.path.ends_with(file);
   });
   if (writes_dump) {
@@ -81,25 +38,25 @@ void Examination::refuse_jit_dump() const {
 // From 3.13.12, 3.14 and 3.15 on, each activation registers one more code watcher, which stays;
 // with two of them trampolines are freed while in use. So a watcher that belongs to the interpreter
 // shows that the program had the trampoline on and switched it off.
-void Examination::check_watchers() const {
-  if (!adds_code_watchers(target_.version)) {
+void check_watchers(const Examined& process) {
+  if (!adds_code_watchers(process.target.version)) {
     return;
   }
   constexpr std::string_view kAccessor = "PyCode_ClearWatcher";
   constexpr std::size_t kWatchers = 8;  // CODE_MAX_WATCHERS
-  const auto array = interpreter_.file->defines(kAccessor)
-                         ? probe_code(kAccessor, first_element_compared)
+  const auto array = process.interpreter.file->defines(kAccessor)
+                         ? process.probe_code(kAccessor, first_element_compared)
                          : std::nullopt;
-  if (!array || *array % sizeof(std::uint64_t) != 0 || *array > layout_.interpreter_size) {
+  if (!array || *array % sizeof(std::uint64_t) != 0 || *array > process.layout.interpreter_size) {
     throw Refuse{Reason::kLayoutMismatch,
                  fmt::format("the watchers of code objects are at {} in {}",
                              array ? std::to_string(*array) : "an unknown offset", kAccessor),
-                 remedy_for_layout()};
+                 process.remedy_for_layout()};
   }
   for (std::size_t i = 0; i < kWatchers; ++i) {
-    const auto watcher = memory_.read_pointer(target_.addresses.main_interpreter +
-                                              (*array + i * sizeof(std::uint64_t)));
-    if (watcher && *watcher >= target_.text_begin && *watcher < target_.text_end) {
+    const auto watcher = process.memory->read_pointer(process.target.addresses.main_interpreter +
+                                                      (*array + i * sizeof(std::uint64_t)));
+    if (watcher && *watcher >= process.target.text_begin && *watcher < process.target.text_end) {
       throw Refuse{Reason::kActivatedBefore,
                    "it has switched its own trampoline on and off before (-X perf or its own call)",
                    "a second activation crashes this Python (cpython gh-146522): restart it, or "
@@ -107,8 +64,6 @@ void Examination::check_watchers() const {
     }
   }
 }
-
-namespace {
 
 // Distance from THREAD down to the end of its stack. glibc stores the thread's descriptor, THREAD,
 // at the top of the stack. The mapping may extend above (the kernel merges neighbors), but not
@@ -119,20 +74,18 @@ std::uint64_t stack_below(const std::vector<procfs::Mapping>& maps, std::uint64_
                           : thread - stack->begin.value();
 }
 
-}  // namespace
-
-void Examination::check_stacks() const {
-  if (checks_c_stack(target_.version)) {
+void check_stacks(const Examined& process) {
+  if (checks_c_stack(process.target.version)) {
     return;
   }
   constexpr std::uint64_t kDescriptor = std::uint64_t{64} << 10U;  // plus thread-local data
   constexpr std::uint64_t kLeast = (std::uint64_t{1} << 20U) - kDescriptor;
-  const RuntimeView view{memory_, layout_, target_.addresses.runtime};
+  const RuntimeView view{*process.memory, process.layout, process.target.addresses.runtime};
   const auto main_thread = view.main_thread();
   std::vector<std::uint64_t> small;
-  for (const auto& thread : view.threads(target_.addresses.main_interpreter)) {
+  for (const auto& thread : view.threads(process.target.addresses.main_interpreter)) {
     // The main thread's stack grows up to its resource limit.
-    if (thread.thread_id != main_thread && stack_below(maps_, thread.thread_id) < kLeast) {
+    if (thread.thread_id != main_thread && stack_below(process.maps, thread.thread_id) < kLeast) {
       small.push_back(thread.thread_id);
     }
   }
@@ -141,9 +94,9 @@ void Examination::check_stacks() const {
   }
   // MAPS_ was read before the threads: the address range may have had another use then. Check again
   // for the threads that still exist.
-  const auto maps = procfs::read_maps(pid_).value_or(maps_);
+  const auto maps = procfs::read_maps(process.pid).value_or(process.maps);
   std::unordered_set<std::uint64_t> now;
-  for (const auto& thread : view.threads(target_.addresses.main_interpreter)) {
+  for (const auto& thread : view.threads(process.target.addresses.main_interpreter)) {
     now.insert(thread.thread_id);
   }
   for (const auto thread : small) {
@@ -154,38 +107,39 @@ void Examination::check_stacks() const {
                    fmt::format("with the trampoline each Python call takes C stack, and Python "
                                "{}.{} detects no overflow: give threads at least 1 MiB "
                                "(threading.stack_size)",
-                               target_.version.major, target_.version.minor)};
+                               process.target.version.major, process.target.version.minor)};
     }
   }
 }
 
 // A tracer that has gone, or another perf-pyinject, is no obstacle: the stop waits for it.
-void Examination::refuse_traced() const {
-  if (status_.tracer.value() == 0 || tracee::traces_briefly(status_.tracer)) {
+void refuse_traced(const Examined& process) {
+  if (process.status.tracer.value() == 0 || tracee::traces_briefly(process.status.tracer)) {
     return;
   }
-  if (const auto tracer = procfs::read_status(status_.tracer)) {
-    throw Refuse{
-        Reason::kTraced,
-        fmt::format("pid {} ({}) traces it", status_.tracer.value(), base::printable(tracer->name)),
-        "detach that debugger or tracer first"};
+  if (const auto tracer = procfs::read_status(process.status.tracer)) {
+    throw Refuse{Reason::kTraced,
+                 fmt::format("pid {} ({}) traces it", process.status.tracer.value(),
+                             base::printable(tracer->name)),
+                 "detach that debugger or tracer first"};
   }
 }
 
 // Its trampolines must stay mapped until it exits. Daemon threads cannot be recognized from
 // outside, so any second Python thread counts.
-void Examination::check_exit() {
-  if (layout_.code_arenas == 0) {
+void check_exit(Examined& process) {
+  if (process.layout.code_arenas == 0) {
     return;
   }
-  const auto arenas =
-      read_code_arenas(memory_, target_.addresses.runtime + layout_.code_arenas, maps_);
+  const auto arenas = read_code_arenas(
+      *process.memory, process.target.addresses.runtime + process.layout.code_arenas, process.maps);
   const auto* const problem = std::get_if<std::string>(&arenas);
   if (problem == nullptr) {
     return;
   }
-  const RuntimeView view{memory_, layout_, target_.addresses.runtime};
-  if (const auto threads = view.threads(target_.addresses.main_interpreter).size(); threads > 1) {
+  const RuntimeView view{*process.memory, process.layout, process.target.addresses.runtime};
+  if (const auto threads = view.threads(process.target.addresses.main_interpreter).size();
+      threads > 1) {
     throw Refuse{
         Reason::kUnsafeExit,
         fmt::format("its trampolines could not be kept mapped until it exits ({}), and it has {} "
@@ -193,13 +147,13 @@ void Examination::check_exit() {
                     *problem, threads),
         "record --engine bpf"};
   }
-  target_.warnings.push_back(unpinned_note(*problem));
+  process.target.warnings.push_back(unpinned_note(*problem));
 }
 
 // Only what its command line tells: the files of modules, and functions that it makes later, may
 // have such names, too (docs/limits.md).
-void Examination::check_names() const {
-  if (!fails_on_odd_names(target_.version)) {
+void check_names(const Examined& process) {
+  if (!fails_on_odd_names(process.target.version)) {
     return;
   }
   const auto refuse_odd = [](std::string_view name) {
@@ -209,8 +163,8 @@ void Examination::check_names() const {
                    "--engine bpf"};
     }
   };
-  refuse_odd(procfs::read_working_directory(pid_).value_or(""));
-  const auto arguments = procfs::read_cmdline(pid_).value_or(std::vector<std::string>{});
+  refuse_odd(procfs::read_working_directory(process.pid).value_or(""));
+  const auto arguments = procfs::read_cmdline(process.pid).value_or(std::vector<std::string>{});
   for (std::size_t i = 1; i < arguments.size() && arguments[i] != "-c"; ++i) {
     refuse_odd(arguments[i]);
     if (arguments[i] == "-X" || arguments[i] == "-W") {
@@ -220,30 +174,81 @@ void Examination::check_names() const {
     }
   }
   for (const auto* const variable : {"PYTHONPATH", "PYTHONHOME"}) {
-    refuse_odd(procfs::read_environ_value(pid_, variable).value_or(""));
+    refuse_odd(procfs::read_environ_value(process.pid, variable).value_or(""));
   }
 }
 
-void Examination::look_at_surroundings() {
-  if (target_.state != TrampolineState::kOff) {
+}  // namespace
+
+void read_state(Examined& process) {
+  const auto evaluator = process.memory->read_pointer(process.target.addresses.eval_frame);
+  if (!evaluator) {
+    throw Refuse{Reason::kExited, "it has ended", ""};
+  }
+  const auto mailbox = read_mailbox(*process.memory, process.target.addresses.mailbox);
+  const auto state =
+      classify_evaluator(*evaluator, mailbox, process.target.text_begin, process.target.text_end);
+  if (!state) {
+    const auto* module = procfs::find_mapping(process.maps, *evaluator);
+    throw Refuse{Reason::kForeignEvaluator,
+                 fmt::format("another frame evaluator (PEP 523) is installed: {:#x} in {}",
+                             evaluator->value(),
+                             module == nullptr ? "no mapping" : base::printable(module->path)),
+                 "disable whatever installed it (a debugger, torch.compile ...)"};
+  }
+  if (*state == TrampolineState::kOnByItself) {
+    refuse_jit_dump(process);
+  }
+  process.target.state = *state;
+  if (*state == TrampolineState::kOnByUs && mailbox) {
+    process.target.owner = {.pid = base::Pid{mailbox->owner_pid},
+                            .start_time = mailbox->owner_start};
+    process.target.owner_namespace = mailbox->owner_namespace;
+  }
+  if (*state != TrampolineState::kOff) {
     return;
   }
-  refuse_traced();
-  if (status_.seccomp == procfs::SeccompMode::kStrict) {
+  if (!mailbox || mailbox->evaluator == 0) {
+    check_watchers(process);
+  }
+  if (!mailbox) {
+    return;
+  }
+  if (mailbox->outcome == kFailed) {
+    throw Refuse{Reason::kActivationFailed, "an earlier activation of this process failed",
+                 "see its stderr; restart the process to try again"};
+  }
+  if (!belongs_to(*mailbox, process.target.inner_pid, process.target.id.start_time) &&
+      mailbox->evaluator != 0 && activates_once(process.target.version)) {
+    throw Refuse{Reason::kForkedAfterActivation,
+                 "it was forked by a process that had been activated before",
+                 "a second activation crashes Python 3.14 and later (cpython gh-146522): restart "
+                 "it, or record its parent while the parent forks it again"};
+  }
+}
+
+void look_at_surroundings(Examined& process) {
+  if (process.target.state != TrampolineState::kOff) {
+    return;
+  }
+  refuse_traced(process);
+  if (process.status.seccomp == procfs::SeccompMode::kStrict) {
     throw Refuse{Reason::kSeccomp, "it runs in seccomp's strict mode", "record --engine bpf"};
   }
-  const auto jit = procfs::read_environ_value(pid_, "PYTHON_JIT");
-  if (jit && !jit->empty() && *jit != "0" && interpreter_.file->mentions_jit) {
+  const auto jit = procfs::read_environ_value(process.pid, "PYTHON_JIT");
+  if (jit && !jit->empty() && *jit != "0" && process.interpreter.file->mentions_jit) {
     throw Refuse{Reason::kJitActive, "its JIT is switched on (PYTHON_JIT)",
                  "CPython has no trampoline with the JIT: restart it with PYTHON_JIT=0"};
   }
-  check_names();
-  check_stacks();
-  check_exit();
-  if (auto refusal = check_resources(pid_, target_.version, status_, maps_)) {
+  check_names(process);
+  check_stacks(process);
+  check_exit(process);
+  if (auto refusal =
+          check_resources(process.pid, process.target.version, process.status, process.maps)) {
     throw Refuse{refusal->reason, refusal->found, refusal->remedy};
   }
-  if (auto refusal = check_map_file(pid_, status_, target_.id.start_time, target_.map_path)) {
+  if (auto refusal = check_map_file(process.pid, process.status, process.target.id.start_time,
+                                    process.target.map_path)) {
     throw Refuse{refusal->reason, refusal->found, refusal->remedy};
   }
 }

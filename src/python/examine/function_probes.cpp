@@ -105,13 +105,13 @@ std::variant<std::vector<FunctionProbe>, Refusal> choose_function_probes(
 
 std::variant<FunctionProbes, Refusal> find_function_probes(base::Pid pid) {
   MappedFiles files;
-  Examination examination{files, pid, Purpose::kObserve, base::Cancellation::never()};
-  auto found = examination.interpreter();
+  Examined examined{files, pid, Purpose::kObserve, base::Cancellation::never()};
+  auto found = interpreter_of(examined);
   if (auto* const refusal = std::get_if<Refusal>(&found)) {
     return std::move(*refusal);
   }
   const auto& mapping = std::get<Module>(found).mapping;
-  FunctionProbes result{.id = examination.id(),
+  FunctionProbes result{.id = examined.target.id,
                         .interpreter = base::printable(mapping.path),
                         .file = {},
                         .probes = {}};

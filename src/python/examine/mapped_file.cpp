@@ -97,7 +97,9 @@ std::shared_ptr<const MappedFile> inspect_file(base::UniqueFd fd, std::uint64_t&
     result->mentions_jit =
         search(*file, PF_R, std::as_bytes(std::span{kVariable.data(), kVariable.size()}))
             .has_value();
-    result->frame_pointer_share = elf::frame_pointer_share(*file);
+    if (const auto share = elf::frame_pointer_share(*file)) {
+      result->frame_pointers = *share >= 0.5;
+    }
   }
   bytes = file->bytes_read();
   return result->symbols.empty() && !result->has_program_interpreter ? nullptr : result;

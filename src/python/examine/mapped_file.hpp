@@ -25,11 +25,11 @@ namespace pyinject::python {
 
 struct MappedFile {
   std::vector<elf::Segment> segments;
-  elf::Symbols symbols;                       // those of kWantedSymbols that it defines
-  bool has_program_interpreter = false;       // PT_INTERP: an executable (or glibc's libc.so.6)
-  bool mentions_jit = false;                  // built with the JIT: it reads PYTHON_JIT
-  std::optional<base::ElfAddress> restorer;   // mov $15,%rax; syscall (only if it has sem_post)
-  std::optional<double> frame_pointer_share;  // only if it has CPython
+  elf::Symbols symbols;                      // those of kWantedSymbols that it defines
+  bool has_program_interpreter = false;      // PT_INTERP: an executable (or glibc's libc.so.6)
+  bool mentions_jit = false;                 // built with the JIT: it reads PYTHON_JIT
+  std::optional<base::ElfAddress> restorer;  // mov $15,%rax; syscall (only if it has sem_post)
+  std::optional<bool> frame_pointers;        // only if it has CPython; see elf/frame_pointers.hpp
 
   [[nodiscard]] bool defines(std::string_view symbol) const {
     return symbols.find(symbol) != symbols.end();
