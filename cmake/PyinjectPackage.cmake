@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
 
 add_library(pyinject INTERFACE)
-target_link_libraries(pyinject INTERFACE pyinject_record_verbs)
+target_link_libraries(pyinject INTERFACE pyinject_record_verbs pyinject_export pyinject_inspect)
 install(TARGETS pyinject EXPORT pyinject)
 
 get_property(with_bpf GLOBAL PROPERTY PYINJECT_BPF)

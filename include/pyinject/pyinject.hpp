@@ -1,6 +1,12 @@
-// The whole public API of this library. docs/library.md explains how the parts fit together.
+// The whole public API of this library but its test doubles (fake/). docs/library.md explains how
+// the parts fit together.
 #pragma once
 
+#include "pyinject/base/error.hpp"
+#include "pyinject/export/formats.hpp"
+#include "pyinject/inspect/dump_json.hpp"
+#include "pyinject/inspect/dump_text.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 #include "pyinject/perf/map_collector.hpp"
 #include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/python/detector.hpp"
@@ -12,8 +18,11 @@
 #include "pyinject/record/plan.hpp"
 #include "pyinject/record/record_observer.hpp"
 #include "pyinject/record/record_session.hpp"
+#include "pyinject/record/repeated_recording.hpp"
 #include "pyinject/record/stats_report.hpp"
 #include "pyinject/record/weave_file.hpp"
+#include "pyinject/report/profile.hpp"
+#include "pyinject/report/reader.hpp"
 #include "pyinject/session_names.hpp"
 #include "pyinject/targets/guard.hpp"
 #include "pyinject/targets/manager.hpp"

@@ -6,7 +6,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "pyinject/python/target.hpp"
-#include "sample/states.hpp"
+#include "pyinject/sample/states.hpp"
 
 #include <cstdint>
 #include <string>

@@ -6,10 +6,10 @@
 #include "elf/core_file.hpp"
 #include "inspect/core_image.hpp"
 #include "inspect/core_snapshot.hpp"
-#include "inspect/dump_json.hpp"
-#include "inspect/dump_text.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
+#include "pyinject/inspect/dump_json.hpp"
+#include "pyinject/inspect/dump_text.hpp"
 #include "pyinject/python/target.hpp"
 #include "python/examine/image_examination.hpp"
 

@@ -6,7 +6,7 @@
 #include "cli/terminal.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
-#include "export/formats.hpp"
+#include "pyinject/export/formats.hpp"
 #include "report/keep_event.hpp"
 
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
 #include "export/flamegraph.hpp"
-#include "export/formats.hpp"
+#include "pyinject/export/formats.hpp"
 
 #include <fmt/format.h>
 

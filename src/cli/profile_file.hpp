@@ -3,7 +3,7 @@
 
 #include "cli/profile_source.hpp"
 #include "pyinject/base/log.hpp"
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <string>
 

@@ -16,8 +16,8 @@
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_session.hpp"
+#include "pyinject/report/reader.hpp"
 #include "pyinject/targets/stop_signals.hpp"
-#include "report/reader.hpp"
 #include "targets/target_map.hpp"
 
 #include <fmt/format.h>

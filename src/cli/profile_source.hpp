@@ -4,7 +4,7 @@
 #include "cli/verb_options.hpp"
 #include "pyinject/base/directory.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <optional>
 #include <string>

@@ -7,7 +7,7 @@
 #include "push/client.hpp"
 #include "push/process_labels.hpp"
 #include "pyinject/base/error.hpp"
-#include "report/reader.hpp"
+#include "pyinject/report/reader.hpp"
 #include "targets/target_map.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // What the samples of an event are called in pprof's formats.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <cstddef>
 #include <string>

@@ -1,7 +1,7 @@
 // A flame graph as one HTML page, which needs no network and no other file.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <string>
 

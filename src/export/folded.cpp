@@ -1,4 +1,4 @@
-#include "export/formats.hpp"
+#include "pyinject/export/formats.hpp"
 #include "report/marks.hpp"
 #include "report/names.hpp"
 

@@ -1,4 +1,4 @@
-#include "export/formats.hpp"
+#include "pyinject/export/formats.hpp"
 
 #include "export/otlp.hpp"
 

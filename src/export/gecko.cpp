@@ -1,8 +1,8 @@
 #include "base/text.hpp"
-#include "export/formats.hpp"
 #include "export/intern_table.hpp"
 #include "export/json_text.hpp"
 #include "export/thread_states.hpp"
+#include "pyinject/export/formats.hpp"
 #include "report/marks.hpp"
 #include "report/names.hpp"
 

@@ -2,9 +2,9 @@
 
 #include "base/text.hpp"
 #include "export/event_values.hpp"
-#include "export/formats.hpp"
 #include "export/otlp_dictionary.hpp"
 #include "export/otlp_fields.hpp"
+#include "pyinject/export/formats.hpp"
 #include "pyinject/version.hpp"
 #include "report/clock.hpp"
 #include "report/marks.hpp"

@@ -1,7 +1,7 @@
 // A profile as an OpenTelemetry request, the body of POST /v1development/profiles.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <array>
 #include <span>

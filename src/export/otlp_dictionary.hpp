@@ -3,8 +3,8 @@
 
 #include "base/text.hpp"
 #include "export/intern_table.hpp"
+#include "pyinject/report/profile.hpp"
 #include "report/marks.hpp"
-#include "report/profile.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #include "base/text.hpp"
-#include "export/formats.hpp"
 #include "export/perfetto_fields.hpp"
 #include "export/perfetto_stacks.hpp"
 #include "export/thread_states.hpp"
+#include "pyinject/export/formats.hpp"
 #include "report/clock.hpp"
 #include "report/marks.hpp"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "export/intern_table.hpp"
+#include "pyinject/report/profile.hpp"
 #include "report/marks.hpp"
-#include "report/profile.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "export/deflate.hpp"
 #include "export/event_values.hpp"
-#include "export/formats.hpp"
 #include "export/intern_table.hpp"
+#include "pyinject/export/formats.hpp"
 #include "report/clock.hpp"
 #include "report/machinery.hpp"
 #include "report/marks.hpp"

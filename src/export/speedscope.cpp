@@ -1,5 +1,5 @@
-#include "export/formats.hpp"
 #include "export/json_text.hpp"
+#include "pyinject/export/formats.hpp"
 #include "report/marks.hpp"
 #include "report/names.hpp"
 

@@ -1,8 +1,8 @@
 // What a thread did over time, by its samples: markers and slices of timelines.
 #pragma once
 
+#include "pyinject/report/profile.hpp"
 #include "report/marks.hpp"
-#include "report/profile.hpp"
 
 #include <array>
 #include <cstddef>

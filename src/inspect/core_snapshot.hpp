@@ -2,7 +2,7 @@
 #pragma once
 
 #include "inspect/core_image.hpp"
-#include "inspect/snapshot.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 #include "pyinject/python/target.hpp"
 
 #include <memory>

@@ -4,24 +4,15 @@
 
 #include "memory/process_memory.hpp"
 #include "procfs/blocked_task.hpp"
+#include "pyinject/inspect/blocked_in.hpp"
 
 #include <chrono>
 #include <ctime>
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace pyinject::inspect {
-
-struct DescribedCall {
-  long number = 0;
-  std::string name;                    // "syscall_NUMBER" if the number is unknown
-  std::vector<std::string> arguments;  // those that are understood
-  bool all_arguments = true;           // false: ARGUMENTS are not all
-  std::optional<int> descriptor;       // the one that it waits for, if there is one
-  std::string file;                    // the file of that descriptor; empty: unknown
-};
 
 // Where the arguments lead to.
 struct CallSurroundings {
@@ -35,8 +26,5 @@ struct CallSurroundings {
 // Nothing in CALL or in the memory is trusted.
 [[nodiscard]] DescribedCall describe_call(const procfs::BlockedCall& call,
                                           const CallSurroundings& surroundings);
-
-// "recvfrom(fd 7: TCP 127.0.0.1:40000 -> 127.0.0.1:5432)". Not made printable.
-[[nodiscard]] std::string to_string(const DescribedCall& call);
 
 }  // namespace pyinject::inspect

@@ -1,4 +1,4 @@
-#include "inspect/dump_text.hpp"
+#include "pyinject/inspect/dump_text.hpp"
 
 #include "base/text.hpp"
 #include "inspect/greenlets_text.hpp"

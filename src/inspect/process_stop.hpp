@@ -1,14 +1,17 @@
-// A stop of a process, made elsewhere: this library cannot stop a process.
+// A snapshot while a process is stopped. The stop is made elsewhere: this library cannot stop a
+// process.
 #pragma once
 
 #include "procfs/blocked_task.hpp"
 #include "pyinject/base/pid.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 #include "pyinject/python/reason.hpp"
 
 #include <chrono>
 #include <functional>
 #include <optional>
 #include <span>
+#include <variant>
 
 namespace pyinject::inspect {
 
@@ -33,5 +36,10 @@ class ProcessStop {
       const base::ProcessId& id, std::chrono::nanoseconds& stopped,
       const std::function<bool(std::span<const StoppedThread> threads)>& work) = 0;
 };
+
+// take_snapshot() while STOP holds all threads: everything is of one moment. States and system
+// calls are those that the stop interrupted. A refusal: why there is no snapshot.
+[[nodiscard]] std::variant<ProcessSnapshot, python::Refusal> take_snapshot_stopped(
+    base::Pid pid, const python::Target* target, ProcessStop& stop);
 
 }  // namespace pyinject::inspect

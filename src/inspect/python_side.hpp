@@ -3,9 +3,9 @@
 #pragma once
 
 #include "inspect/gil_view.hpp"
-#include "inspect/snapshot.hpp"
 #include "memory/process_memory.hpp"
 #include "pyinject/base/pid.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 #include "pyinject/python/stack_reader.hpp"
 #include "pyinject/python/target.hpp"
 #include "python/layout/process_image.hpp"

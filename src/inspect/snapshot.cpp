@@ -1,9 +1,10 @@
-#include "inspect/snapshot.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 
 #include "base/clock.hpp"
 #include "base/user_name.hpp"
 #include "inspect/kept_memory.hpp"
 #include "inspect/process_files.hpp"
+#include "inspect/process_stop.hpp"
 #include "inspect/python_side.hpp"
 #include "memory/process_memory.hpp"
 #include "procfs/blocked_task.hpp"

@@ -2,7 +2,7 @@
 // Pure.
 #pragma once
 
-#include "inspect/snapshot.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The tasks of asyncio as text: a tree, each task below the one that awaits it. Pure.
 #pragma once
 
-#include "inspect/snapshot.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 
 #include <string>
 

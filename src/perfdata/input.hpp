@@ -7,6 +7,7 @@
 #include "perfdata/target_gaps.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
+#include "pyinject/perfdata/unsupported_file.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -17,11 +18,6 @@
 #include <vector>
 
 namespace pyinject::perfdata {
-
-// A file that must be left unchanged: not a perf.data file, or of an unsupported kind.
-struct UnsupportedFile {
-  std::string why;  // "it was written to a pipe"
-};
 
 // The events of FILE, which a running perf writes: perf describes its events at the start. Throws
 // SystemError.

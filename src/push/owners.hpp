@@ -1,7 +1,7 @@
 // Whose processes are in a recording, and which of them still live.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -13,7 +13,7 @@
 #include "push/spool.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/log.hpp"
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <chrono>
 #include <condition_variable>

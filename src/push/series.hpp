@@ -3,7 +3,7 @@
 
 #include "push/labels.hpp"
 #include "push/owners.hpp"
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #include "push/stores.hpp"
 
 #include "export/deflate.hpp"
-#include "export/formats.hpp"
 #include "export/otlp.hpp"
+#include "pyinject/export/formats.hpp"
 
 #include <nlohmann/json.hpp>
 

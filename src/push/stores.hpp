@@ -3,7 +3,7 @@
 
 #include "push/answer.hpp"
 #include "push/labels.hpp"
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <span>
 #include <string>

@@ -1,8 +1,8 @@
 // The source of functions, with the share of each line. Pure but for the reader of sources.
 #pragma once
 
+#include "pyinject/report/profile.hpp"
 #include "report/events.hpp"
-#include "report/profile.hpp"
 #include "report/selection.hpp"
 
 #include <cstddef>

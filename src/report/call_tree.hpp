@@ -2,7 +2,7 @@
 // has. Pure.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 #include "report/selection.hpp"
 
 #include <cstddef>

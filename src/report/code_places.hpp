@@ -5,7 +5,7 @@
 #include "perfdata/input.hpp"
 #include "procfs/kernel_symbols.hpp"
 #include "pyinject/base/remote_address.hpp"
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 #include "unwind/address_spaces.hpp"
 #include "weave/own_files.hpp"
 #include "weave/perf_maps.hpp"

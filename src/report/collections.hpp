@@ -1,7 +1,7 @@
 // The garbage collector in recordings of the trampoline engine: by the names of C functions.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <cstdint>
 #include <functional>

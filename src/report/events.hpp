@@ -1,7 +1,7 @@
 // The events of a profile side by side. Pure.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 #include "report/selection.hpp"
 
 #include <cstdint>

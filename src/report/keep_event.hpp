@@ -1,7 +1,7 @@
 // Restricts a profile to one event.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <string_view>
 

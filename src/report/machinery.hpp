@@ -3,7 +3,7 @@
 // program. The rules are those of perf-scripts (docs/perf-scripts.md).
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 #include "sample/use.hpp"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/greenlet_name.hpp"
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <cstdint>
 #include <optional>

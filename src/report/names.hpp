@@ -1,7 +1,7 @@
 // How functions and events are called in all formats.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <cstdint>
 #include <string>

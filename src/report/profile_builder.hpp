@@ -1,8 +1,8 @@
 // Makes a profile of stacks whose functions have names already.
 #pragma once
 
+#include "pyinject/report/profile.hpp"
 #include "report/pair_numbers.hpp"
-#include "report/profile.hpp"
 
 #include <cstdint>
 #include <map>

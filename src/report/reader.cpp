@@ -1,4 +1,4 @@
-#include "report/reader.hpp"
+#include "pyinject/report/reader.hpp"
 
 #include "base/byte_cursor.hpp"
 #include "base/text.hpp"

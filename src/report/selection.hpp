@@ -2,9 +2,9 @@
 // says.
 #pragma once
 
+#include "pyinject/report/profile.hpp"
 #include "report/machinery.hpp"
 #include "report/marks.hpp"
-#include "report/profile.hpp"
 #include "report/view_options.hpp"
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // ... Pure: values in, values out.
 #pragma once
 
+#include "pyinject/report/profile.hpp"
 #include "report/machinery.hpp"
-#include "report/profile.hpp"
 #include "report/view_options.hpp"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Parts of texts that all views share.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 #include "report/view_options.hpp"
 
 #include <cstdint>

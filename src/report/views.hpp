@@ -1,9 +1,9 @@
 // A view of a profile as text, for people or for programs.
 #pragma once
 
+#include "pyinject/report/profile.hpp"
 #include "report/annotation.hpp"
 #include "report/call_tree.hpp"
-#include "report/profile.hpp"
 #include "report/report_text.hpp"
 #include "report/view_options.hpp"
 #include "report/waits.hpp"

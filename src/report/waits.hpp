@@ -1,7 +1,7 @@
 // What threads waited for. Pure.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 #include "report/selection.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // outside), and for whoever shows it or adds it to a callchain.
 #pragma once
 
-#include "sample/states.hpp"
+#include "pyinject/sample/states.hpp"
 
 #include <cstdint>
 #include <string>

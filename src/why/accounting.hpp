@@ -1,7 +1,7 @@
 // Accounts for the wall time of each thread of a recording. Pure.
 #pragma once
 
-#include "sample/states.hpp"
+#include "pyinject/sample/states.hpp"
 #include "why/groups.hpp"
 #include "why/recording.hpp"
 

@@ -1,7 +1,7 @@
 // A recording of `why` as a profile, for pictures and exports.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 #include "why/accounting.hpp"
 #include "why/recording.hpp"
 

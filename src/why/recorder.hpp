@@ -3,10 +3,10 @@
 #pragma once
 
 #include "bpf/code_files.hpp"
-#include "inspect/snapshot.hpp"
 #include "procfs/kernel_symbols.hpp"
 #include "procfs/usage.hpp"
 #include "pyinject/base/deadline.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 #include "pyinject/python/target.hpp"
 #include "why/event_rings.hpp"
 #include "why/recording.hpp"

@@ -6,8 +6,8 @@
 #include "procfs/kernel_work.hpp"
 #include "procfs/usage.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
+#include "pyinject/sample/states.hpp"
 #include "python/objects/object_reader.hpp"
-#include "sample/states.hpp"
 #include "sample/use.hpp"
 
 #include <algorithm>

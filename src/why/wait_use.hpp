@@ -2,7 +2,7 @@
 // Pure.
 #pragma once
 
-#include "sample/states.hpp"
+#include "pyinject/sample/states.hpp"
 #include "why/accounting.hpp"
 #include "why/recording.hpp"
 

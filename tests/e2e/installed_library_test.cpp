@@ -116,7 +116,7 @@ TEST_F(InstalledLibrary, HeadersIncludeNothingForeign) {
   }
 }
 
-TEST_F(InstalledLibrary, BuildsAndRunsTheContinuousProfilerByFindPackage) {
+TEST_F(InstalledLibrary, BuildsAndRunsItsExamplesByFindPackage) {
   const auto python = plain_interpreter(15);
   if (!python) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
@@ -124,9 +124,13 @@ TEST_F(InstalledLibrary, BuildsAndRunsTheContinuousProfilerByFindPackage) {
   const std::string build = in_directory("build");
   execute({"cmake", "-S", source_dir() + "/examples", "-B", build, "-G", "Ninja",
            "-DCMAKE_PREFIX_PATH=" + prefix()});
-  execute({"cmake", "--build", build, "--target", "continuous_profiler"});
+  execute({"cmake", "--build", build, "--target", "continuous_profiler", "dump_process",
+           "profile_to_pprof"});
 
   ServedTree target{*python};
+  EXPECT_THAT(execute({build + "/dump_process", target.pid()}).out, HasSubstr("\n    <module>  "));
+  EXPECT_THAT(execute({build + "/profile_to_pprof", target.pid(), "2", "folded"}).out,
+              HasSubstr(";py::serve:"));
   // The profiler prints the target's state every second while its command runs.
   ChildProcess profiler{{build + "/continuous_profiler", "1", target.pid(), tool(), "status",
                          "--json", "-p", target.pid()}};

@@ -37,6 +37,7 @@ struct RecordSummary {
   std::string counters = {};  // Stats::summary(); empty: a single target was on, then off
 };
 
+// Does nothing: override what is to be shown.
 class RecordObserver {
  public:
   virtual ~RecordObserver() = default;
@@ -44,17 +45,18 @@ class RecordObserver {
   RecordObserver(const RecordObserver&) = delete;
   RecordObserver& operator=(const RecordObserver&) = delete;
 
-  virtual void activated(const targets::ActiveTarget& target) = 0;
+  virtual void activated(const targets::ActiveTarget& /*target*/) {}
   // Instead of activated(), if TARGET is only read: its trampoline stays as it is.
   virtual void observed(const targets::ActiveTarget& target) { activated(target); }
   // About twice a second while events are enabled. BYTES: size of the output if it is a single
   // file.
-  virtual void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) = 0;
+  virtual void progress(std::chrono::nanoseconds /*elapsed*/,
+                        std::optional<std::uint64_t> /*bytes*/) {}
   // A few times a second during post-processing. DONE: 0 to 1.
-  virtual void post_processing(double done, std::uint64_t samples) = 0;
+  virtual void post_processing(double /*done*/, std::uint64_t /*samples*/) {}
   // Anything that progress() or post_processing() has drawn is outdated.
-  virtual void stopped() = 0;
-  virtual void finished(const RecordSummary& summary) = 0;
+  virtual void stopped() {}
+  virtual void finished(const RecordSummary& /*summary*/) {}
   // As ManagerOptions::on_event.
   virtual void on_event(const targets::Event& /*event*/) {}
   // The last call, however the recording ends.

@@ -1,7 +1,7 @@
 // The C functions of threads that are blocked in the kernel, without a stop.
 #pragma once
 
-#include "inspect/snapshot.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 #include "pyinject/python/target.hpp"
 
 namespace pyinject::inspect {

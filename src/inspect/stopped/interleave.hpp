@@ -1,8 +1,8 @@
 // Puts C functions between the Python functions of a thread. Pure.
 #pragma once
 
-#include "inspect/snapshot.hpp"
 #include "inspect/stopped/native_stacks.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 
 namespace pyinject::inspect {
 

@@ -1,4 +1,4 @@
-#include "export/formats.hpp"
+#include "pyinject/export/formats.hpp"
 
 #include "export/deflate.hpp"
 #include "export/flamegraph.hpp"

@@ -1,8 +1,8 @@
 // A profile to be exported.
 #pragma once
 
-#include "export/formats.hpp"
-#include "report/profile.hpp"
+#include "pyinject/export/formats.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 // Requests decoded by the numbers of opentelemetry-proto 1.11.0, written out here once more.
 #include "export/otlp.hpp"
 
-#include "export/formats.hpp"
+#include "pyinject/export/formats.hpp"
 #include "support/decoded_message.hpp"
 #include "unit/export/made_profile.hpp"
 

@@ -1,5 +1,5 @@
 // Traces decoded by the numbers of Perfetto's protos, written out here once more.
-#include "export/formats.hpp"
+#include "pyinject/export/formats.hpp"
 #include "support/decoded_message.hpp"
 #include "unit/export/made_profile.hpp"
 

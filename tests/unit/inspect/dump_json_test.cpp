@@ -1,4 +1,4 @@
-#include "inspect/dump_json.hpp"
+#include "pyinject/inspect/dump_json.hpp"
 
 #include "unit/inspect/made_snapshot.hpp"
 

@@ -1,4 +1,4 @@
-#include "inspect/dump_text.hpp"
+#include "pyinject/inspect/dump_text.hpp"
 
 #include "unit/inspect/made_snapshot.hpp"
 

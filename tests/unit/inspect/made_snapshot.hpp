@@ -1,7 +1,7 @@
 // A snapshot of a process with three threads.
 #pragma once
 
-#include "inspect/snapshot.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 
 #include <sys/syscall.h>
 

@@ -1,7 +1,7 @@
 // A profile of three processes: two workers "web" (pids 10, 11), and "job" (12).
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 namespace pyinject::push {
 

@@ -1,4 +1,4 @@
-#include "report/reader.hpp"
+#include "pyinject/report/reader.hpp"
 
 #include "report/marks.hpp"
 #include "report/names.hpp"

@@ -1,7 +1,7 @@
 // Recordings for tests, made of words.
 #pragma once
 
-#include "sample/states.hpp"
+#include "pyinject/sample/states.hpp"
 #include "why/accounting.hpp"
 #include "why/recording.hpp"
 

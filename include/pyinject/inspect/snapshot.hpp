@@ -2,13 +2,12 @@
 // says what is certain and what is not.
 #pragma once
 
-#include "inspect/described_call.hpp"
-#include "inspect/process_stop.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/remote_address.hpp"
+#include "pyinject/inspect/blocked_in.hpp"
+#include "pyinject/python/objects.hpp"
 #include "pyinject/python/target.hpp"
-#include "python/objects/object_reader.hpp"
-#include "sample/states.hpp"
+#include "pyinject/sample/states.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -16,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 namespace pyinject::inspect {
@@ -123,10 +121,5 @@ enum class Pace { kOnce, kOften };
 [[nodiscard]] std::optional<ProcessSnapshot> take_snapshot(base::Pid pid,
                                                            const python::Target* target,
                                                            Pace pace = Pace::kOnce);
-
-// The same while STOP holds all threads: everything is of one moment. States and system calls are
-// those that the stop interrupted. A refusal: why there is no snapshot.
-[[nodiscard]] std::variant<ProcessSnapshot, python::Refusal> take_snapshot_stopped(
-    base::Pid pid, const python::Target* target, ProcessStop& stop);
 
 }  // namespace pyinject::inspect

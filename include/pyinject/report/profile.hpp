@@ -1,8 +1,8 @@
 // A recording as tables, pictures and exports see it: samples with resolved frames. Plain values;
-// read_profile() (src/report/reader.hpp) makes one from a perf.data file.
+// read_profile() (reader.hpp) makes one from a perf.data file.
 #pragma once
 
-#include "sample/states.hpp"
+#include "pyinject/sample/states.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,9 +1,9 @@
 // Reads a perf.data file into a profile: names every frame as perf does.
 #pragma once
 
-#include "perfdata/input.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "report/profile.hpp"
+#include "pyinject/perfdata/unsupported_file.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -24,6 +24,6 @@ struct ReadOptions {
 // all its events, in order of time. Memory: some 40 bytes for each sample and each entry of its
 // distinct callchains. Throws base::Error if the file cannot be opened or read.
 [[nodiscard]] std::variant<Profile, perfdata::UnsupportedFile> read_profile(
-    const std::string& file, const ReadOptions& options);
+    const std::string& file, const ReadOptions& options = {});
 
 }  // namespace pyinject::report

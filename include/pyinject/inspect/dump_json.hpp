@@ -1,7 +1,7 @@
 // Snapshots for programs: docs/dump-json.md. Pure.
 #pragma once
 
-#include "inspect/snapshot.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 #include "pyinject/python/reason.hpp"
 
 #include <optional>

@@ -1,7 +1,7 @@
 // Profiles in the formats of other tools.
 #pragma once
 
-#include "report/profile.hpp"
+#include "pyinject/report/profile.hpp"
 
 #include <functional>
 #include <span>

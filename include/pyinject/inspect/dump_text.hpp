@@ -1,7 +1,7 @@
 // A snapshot as text for people. Pure.
 #pragma once
 
-#include "inspect/snapshot.hpp"
+#include "pyinject/inspect/snapshot.hpp"
 
 #include <string>
 
