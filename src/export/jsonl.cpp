@@ -22,11 +22,11 @@ constexpr std::string_view kSuspended = "suspended";
 std::string frame_json(const report::Profile& profile, const report::Frame& frame,
                        std::string_view kind) {
   const auto& function = profile.functions[frame.function];
-  auto text =
-      fmt::format(R"({{"kind":"{}","name":{},"file":{})", kind,
-                  json_string(name_of(profile, function)), json_string(file_of(profile, function)));
-  text += frame.line == 0 ? "}" : fmt::format(R"(,"line":{}}})", frame.line);
-  return text;
+  const auto file = file_of(profile, function);
+  return fmt::format(R"({{"kind":"{}","function":{},"file":{},"line":{}}})", kind,
+                     json_string(name_of(profile, function)),
+                     file.empty() ? "null" : json_string(file),
+                     frame.line == 0 ? "null" : std::to_string(frame.line));
 }
 
 }  // namespace

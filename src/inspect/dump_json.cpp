@@ -1,6 +1,7 @@
 #include "pyinject/inspect/dump_json.hpp"
 
 #include "base/text.hpp"
+#include "inspect/frame_json.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,10 +14,6 @@ namespace {
 
 using base::printable;
 using nlohmann::ordered_json;
-
-ordered_json text_or_null(const std::string& text) {
-  return text.empty() ? ordered_json{} : ordered_json(printable(text));
-}
 
 ordered_json json_of(const DescribedCall& call) {
   ordered_json one;
@@ -56,16 +53,6 @@ ordered_json json_of(const python::Wait& wait) {
   return one;
 }
 
-ordered_json json_of(const std::vector<python::AsyncFrame>& frames) {
-  auto all = ordered_json::array();
-  for (const auto& frame : frames) {
-    all.push_back({{"function", printable(frame.names.qualname)},
-                   {"file", printable(frame.names.file)},
-                   {"line", frame.line == 0 ? ordered_json{} : ordered_json(frame.line)}});
-  }
-  return all;
-}
-
 ordered_json json_of(const python::AsyncTask& task, const ProcessSnapshot& process) {
   ordered_json one;
   one["id"] = hexadecimal(task.address);
@@ -73,7 +60,7 @@ ordered_json json_of(const python::AsyncTask& task, const ProcessSnapshot& proce
   one["state"] = python::name(task.state);
   one["loop"] = hexadecimal(task.loop);
   one["tid"] = task.thread ? ordered_json(task.thread->value()) : ordered_json{};
-  one["frames"] = json_of(task.awaits);
+  one["frames"] = frames_json(task.awaits);
   one["awaited_by"] = ordered_json::array();
   for (const auto awaiter : task.awaited_by) {
     one["awaited_by"].push_back(hexadecimal(awaiter));
@@ -92,23 +79,17 @@ ordered_json json_of(const python::SuspendedGreenlet& greenlet) {
   one["id"] = hexadecimal(greenlet.address);
   one["type"] = printable(greenlet.type);
   one["tid"] = greenlet.thread ? ordered_json(greenlet.thread->value()) : ordered_json{};
-  one["frames"] = json_of(greenlet.frames);
+  one["frames"] = frames_json(greenlet.frames);
   one["certain"] = greenlet.certain;
   return one;
 }
 
 ordered_json json_of(const Frame& frame) {
+  auto one = frame_json(frame.native ? "native" : "python", frame.function, frame.file, frame.line);
   if (frame.native) {
-    return {{"kind", "native"},
-            {"function", text_or_null(frame.function)},
-            {"file", text_or_null(frame.file)},
-            {"line", nullptr},
-            {"address", hexadecimal(frame.address)}};
+    one["address"] = hexadecimal(frame.address);
   }
-  return {{"kind", "python"},
-          {"function", printable(frame.function)},
-          {"file", printable(frame.file)},
-          {"line", frame.line == 0 ? ordered_json{} : ordered_json(frame.line)}};
+  return one;
 }
 
 ordered_json json_of(const ThreadSnapshot& thread) {

@@ -453,7 +453,7 @@ std::string to_json(const Profile& profile, const SessionFacts& facts) {
   for (const auto kind : bpf::kKindsOfStacks) {
     stacks[std::string{perfdata::name(kind)}] = kinds.of(kind);
   }
-  Json json{{"version", 1},
+  Json json{{"version", 2},
             {"processes_sampled", facts.processes},
             {"frequency", facts.frequency},
             {"source", facts.bpf ? "bpf" : "reading"},
@@ -472,9 +472,9 @@ std::string to_json(const Profile& profile, const SessionFacts& facts) {
       Json one{{"name", base::printable(row.name)}};
       if (each.view == View::kTasks) {
         one["kind"] = row.greenlet ? "greenlet" : "task";
-      }
-      if (!row.place.empty()) {
-        one["place"] = base::printable(row.place);
+        one["pid"] = row.pid;
+      } else if (!row.place.empty()) {
+        one["file"] = base::printable(row.place);
       }
       if (row.line != 0) {
         one["line"] = row.line;

@@ -244,7 +244,8 @@ void Profile::describe(View view, Row& row) const {
     }
     case View::kTasks:
       row.name = names_.task(id).name;
-      row.place = fmt::format("pid {}", names_.task(id).pid);
+      row.pid = names_.task(id).pid;
+      row.place = fmt::format("pid {}", row.pid);
       row.greenlet = names_.task(id).kind == Names::TaskKind::kGreenlets;
       break;
     case View::kProcesses:

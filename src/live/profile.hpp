@@ -37,8 +37,9 @@ inline constexpr std::size_t kHistory = 20;
 struct Row {
   std::uint64_t id = 0;  // of the same function, line, ... in each table of this view
   std::string name;      // not made printable
-  std::string place;     // a function's file; empty for other rows
+  std::string place;     // a function's file, "pid 7" of a task; empty for other rows
   std::uint32_t line = 0;
+  std::uint32_t pid = 0;  // of tasks
   bool greenlet = false;  // of tasks: it is no task, but the greenlets with this name
   // Shares: in the latest intervals, unless they are since the start.
   double self = 0;  // for threads, tasks and processes the same as TOTAL

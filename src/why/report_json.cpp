@@ -1,5 +1,6 @@
 #include "base/text.hpp"
 #include "bpf/stack_kind.hpp"
+#include "inspect/frame_json.hpp"
 #include "inspect/greenlets_text.hpp"
 #include "why/report_text.hpp"
 
@@ -13,15 +14,12 @@ namespace pyinject::why {
 
 namespace {
 
+using inspect::text_or_null;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 constexpr std::size_t kMostGreenletStacks = 1000;
-
-ordered_json text_or_null(const std::string& text) {
-  return text.empty() ? ordered_json{} : ordered_json(base::printable(text));
-}
 
 ordered_json place(const Spent& spent) {
   return {{"function", text_or_null(spent.function)},
@@ -77,15 +75,9 @@ ordered_json greenlets(const std::vector<python::SuspendedGreenlet>& greenlets) 
   const auto groups = inspect::alike(greenlets);
   for (const auto& [first, count] :
        std::span{groups}.first(std::min(groups.size(), kMostGreenletStacks))) {
-    auto frames = ordered_json::array();
-    for (const auto& frame : first->frames) {
-      frames.push_back({{"function", text_or_null(frame.names.qualname)},
-                        {"file", text_or_null(frame.names.file)},
-                        {"line", frame.line == 0 ? ordered_json{} : ordered_json(frame.line)}});
-    }
     all.push_back({{"count", count},
                    {"type", base::printable(first->type)},
-                   {"frames", std::move(frames)},
+                   {"frames", inspect::frames_json(first->frames)},
                    {"certain", first->certain}});
   }
   return all;

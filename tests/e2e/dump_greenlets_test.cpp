@@ -47,7 +47,7 @@ def root_runs():
 def told(g):
     frames, frame = [], g.gr_frame
     while frame:
-        frames.append({"function": frame.f_code.co_qualname, "file": frame.f_code.co_filename, "line": frame.f_lineno})
+        frames.append({"kind": "python", "function": frame.f_code.co_qualname, "file": frame.f_code.co_filename, "line": frame.f_lineno})
         frame = frame.f_back
     name = "Own" if type(g) is Own else "greenlet.greenlet"
     return {"type": name, "tid": tids[g], "frames": frames}

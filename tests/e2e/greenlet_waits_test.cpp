@@ -144,11 +144,11 @@ TEST_P(GreenletWaits, AreMarkedAndNamed) {
     std::set<std::string> marks;
     for (const auto& frame : sample.at("stack")) {
       if (frame.at("kind") == "python") {
-        python.insert(frame.at("name"));
+        python.insert(frame.at("function"));
       } else if (frame.at("kind") == "suspended") {
-        suspended.insert(frame.at("name"));
+        suspended.insert(frame.at("function"));
       } else if (frame.at("kind") == "mark") {
-        marks.insert(frame.at("name"));
+        marks.insert(frame.at("function"));
       }
     }
     // Preempted there: it is not known whose the functions are.

@@ -132,7 +132,7 @@ std::vector<Facts> told_by_export(const std::string& data) {
     std::vector<std::string> functions;
     for (const auto& frame : sample.at("stack")) {
       if (frame.at("kind") == "python") {
-        functions.push_back(frame.at("name"));
+        functions.push_back(frame.at("function"));
       }
     }
     all.emplace_back(sample.at("event"), sample.at("period"),

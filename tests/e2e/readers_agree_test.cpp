@@ -103,8 +103,8 @@ Counts counts_of_export(const std::string& data, const ChildOptions& options = {
     const auto sample = nlohmann::json::parse(line);
     std::vector<std::string> functions;
     for (const auto& frame : sample.at("stack")) {
-      if (frame.at("kind") == "python" && frame.at("name") != "[gc]") {
-        functions.push_back(frame.at("name").get<std::string>() + " " +
+      if (frame.at("kind") == "python" && frame.at("function") != "[gc]") {
+        functions.push_back(frame.at("function").get<std::string>() + " " +
                             frame.at("file").get<std::string>());
       }
     }

@@ -178,7 +178,7 @@ TEST_P(Top, WritesTheSamplesThatItShows) {
     EXPECT_EQ(sample.at("period"), 1'000'000'000 / 4999);
     std::set<std::string> functions;
     for (const auto& frame : sample.at("stack")) {
-      functions.insert(frame.at("name"));
+      functions.insert(frame.at("function"));
     }
     for (const auto& name : functions) {
       ++samples[name];
@@ -305,7 +305,7 @@ TEST_P(Top, HasTheSharesOfTasks) {
   std::map<std::string, double> spent;
   for (const auto& task : table.at("tasks")) {
     spent[task.at("name")] = task.at("total_seconds");
-    EXPECT_EQ(task.at("place"), "pid " + pid_of(python));
+    EXPECT_EQ(task.at("pid"), python.pid().value());
   }
   // Task-1 also reads the clock.
   ASSERT_EQ(spent.size(), 3U) << table;
@@ -339,7 +339,7 @@ TEST_P(Top, HasTheSharesOfGreenlets) {
   double all = 0;
   for (const auto& row : table.at("tasks")) {
     EXPECT_EQ(row.at("kind"), "greenlet");
-    EXPECT_EQ(row.at("place"), "pid " + pid_of(python));
+    EXPECT_EQ(row.at("pid"), python.pid().value());
     greenlets[row.at("name")] = row.at("total_seconds");
     all += row.at("total_seconds").get<double>();
   }

@@ -97,8 +97,9 @@ TEST_P(WhyGreenlets, ListsThoseThatAreSuspended) {
   const auto first = report.at("greenlet_stacks").at(0);
   EXPECT_EQ(first.at("count"), 30);
   EXPECT_EQ(first.at("certain"), true);
-  EXPECT_EQ(first.at("frames").back(),
-            json({{"function", "wait_forever"}, {"file", "<string>"}, {"line", 4}}));
+  EXPECT_EQ(
+      first.at("frames").back(),
+      json({{"kind", "python"}, {"function", "wait_forever"}, {"file", "<string>"}, {"line", 4}}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, WhyGreenlets, testing::Values(13, 14),

@@ -210,7 +210,7 @@ TEST_P(WhyOfOne, WritesTheSamplesAndWaitsThatItReports) {
     on_cpu += sample.at("event") == "cpu-clock" ? length : 0;
     std::set<std::string> names;
     for (const auto& frame : sample.at("stack")) {
-      names.insert(frame.at("name"));
+      names.insert(frame.at("function"));
     }
     const bool waits = sample.at("event") == "context-switches" &&
                        names.contains("[waiting for the GIL]") && !names.contains("[preempted]");

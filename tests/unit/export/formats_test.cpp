@@ -201,7 +201,8 @@ TEST(JsonLines, HaveAnObjectForEachSample) {
   EXPECT_EQ(lines[2].at("event"), "context-switches");
   EXPECT_EQ(lines[2].at("comm"), "worker 3");
   EXPECT_EQ(lines[2].at("stack").at(0).at("kind"), "kernel");
-  EXPECT_EQ(lines[2].at("stack").at(1).at("name"), "[python3.15]");
+  EXPECT_EQ(lines[2].at("stack").at(1).at("function"), "[python3.15]");
+  EXPECT_TRUE(lines[2].at("stack").at(1).at("line").is_null());
   EXPECT_EQ(lines[0].at("stack").at(1).at("line"), 7);
 }
 

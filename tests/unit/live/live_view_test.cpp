@@ -238,7 +238,7 @@ TEST_F(LiveViewTest, SaysThatSamplesLackFunctions) {
 TEST_F(LiveViewTest, HasTextAndJsonForScripts) {
   EXPECT_THAT(to_text(profile, {}), AllOf(StartsWith(" SELF%  TOTAL%"), HasSubstr(" inner  /srv")));
   const auto json = nlohmann::json::parse(to_json(profile, {.processes = 1, .frequency = 100}));
-  EXPECT_EQ(json.at("version"), 1);
+  EXPECT_EQ(json.at("version"), 2);
   EXPECT_EQ(json.at("functions").at(0).at("name"), "inner");
   EXPECT_EQ(json.at("functions").at(1).at("name"), "outer\\x1b");
   EXPECT_DOUBLE_EQ(json.at("functions").at(0).at("self").get<double>(), 0.5);

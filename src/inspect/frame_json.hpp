@@ -1,0 +1,39 @@
+// The JSON of a stack's frame. `export -f jsonl` writes the same: kind, function, file, line.
+#pragma once
+
+#include "base/text.hpp"
+#include "pyinject/python/objects.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pyinject::inspect {
+
+[[nodiscard]] inline nlohmann::ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json{} : nlohmann::ordered_json(base::printable(text));
+}
+
+// LINE: 0: unknown.
+[[nodiscard]] inline nlohmann::ordered_json frame_json(const char* kind,
+                                                       const std::string& function,
+                                                       const std::string& file,
+                                                       std::uint32_t line) {
+  return {{"kind", kind},
+          {"function", text_or_null(function)},
+          {"file", text_or_null(file)},
+          {"line", line == 0 ? nlohmann::ordered_json{} : nlohmann::ordered_json(line)}};
+}
+
+[[nodiscard]] inline nlohmann::ordered_json frames_json(
+    const std::vector<python::AsyncFrame>& frames) {
+  auto all = nlohmann::ordered_json::array();
+  for (const auto& frame : frames) {
+    all.push_back(frame_json("python", frame.names.qualname, frame.names.file, frame.line));
+  }
+  return all;
+}
+
+}  // namespace pyinject::inspect
