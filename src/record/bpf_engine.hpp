@@ -9,7 +9,6 @@
 #include "record/sampled_targets.hpp"
 #include "record/stack_sampler.hpp"
 
-#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <optional>
@@ -33,13 +32,7 @@ class BpfEngine : public Engine {
   // The program then also knows all children that are recorded with the targets.
   [[nodiscard]] bool takes_targets_before_perf() const override { return true; }
   [[nodiscard]] bool activated(const targets::ActiveTarget& active) override;
-  [[nodiscard]] bool misses_newborn_threads() const override {
-    return sampler_->misses_newborn_threads();
-  }
-  [[nodiscard]] std::uint64_t births() const override { return sampler_->births(); }
-  // Samples of events that accept no program are not filtered in the kernel.
-  [[nodiscard]] bool can_narrow() const override { return sampler_->takes_all_events(); }
-  void narrow_to(std::span<const base::Pid> pids) override { sampler_->record_only(pids); }
+  [[nodiscard]] EventProgram* program() override { return sampler_.get(); }
   [[nodiscard]] Attached attach(PerfRun& perf, const targets::Manager& manager) override;
   void events_disabled() override { sampler_->stop(); }
   void add_to(weave::RecordingContext& context) override;

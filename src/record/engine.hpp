@@ -8,11 +8,11 @@
 #include "pyinject/record/record_observer.hpp"
 #include "pyinject/targets/manager.hpp"
 #include "record/call_graph.hpp"
+#include "record/event_program.hpp"
 #include "record/perf_run.hpp"
 #include "weave/weave.hpp"
 
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -56,15 +56,8 @@ class Engine {
   virtual void before_activation(const python::Target& /*target*/) {}
   [[nodiscard]] virtual bool activated(const targets::ActiveTarget& active) = 0;
 
-  // Whether threads that start while perf opens its events would lack Python functions, so that
-  // perf must be started again.
-  [[nodiscard]] virtual bool misses_newborn_threads() const { return false; }
-  // How many threads and processes its targets have started so far; 0: unknown.
-  [[nodiscard]] virtual std::uint64_t births() const { return 0; }
-  // Whether perf may record the whole system while this engine drops everything but PIDS and the
-  // processes they fork. Call narrow_to() before each start of such a perf.
-  [[nodiscard]] virtual bool can_narrow() const { return false; }
-  virtual void narrow_to(std::span<const base::Pid> /*pids*/) {}
+  // What attach() adds to perf's events; nullptr: nothing. Known once the call graph is chosen.
+  [[nodiscard]] virtual EventProgram* program() { return nullptr; }
 
   enum class Attached {
     kYes,

@@ -26,19 +26,19 @@ PerfStart::Started PerfStart::start(const perf::Perf& perf) {
   const bool inherited = !plan_.whole_system() && !plan_.perf_options->leaves_out_children;
   for (int start = 1;; ++start) {
     const auto before = tasks_of_targets();
-    const auto births = engine_.births();
+    const auto births = program_ == nullptr ? 0 : program_->births();
     if (drops_others_) {
-      engine_.narrow_to(roster_.for_perf());
+      program_->record_only(roster_.for_perf());
     }
     if (const auto started = start_once(perf); started != Started::kYes) {
       return started;
     }
     // Some may have exited already.
-    const bool born = inherited && engine_.misses_newborn_threads() && engine_.births() != births;
+    const bool born = inherited && misses_newborn() && program_->births() != births;
     const bool missed =
         !record_all_ && (born || !std::ranges::includes(before, tasks_of_targets()));
     // On a busy machine, the first start alone may take so long.
-    const bool too_late = start > 1 && !engine_.misses_newborn_threads() && until.expired();
+    const bool too_late = start > 1 && !misses_newborn() && until.expired();
     if (start == kMostStarts || too_late) {
       if (missed || (plan_.families() && !record_all_ && roster_.has_newborn())) {
         logger_.warning(
@@ -49,7 +49,7 @@ PerfStart::Started PerfStart::start(const perf::Perf& perf) {
     }
     bool newborn = plan_.families() && roster_.add_newborn();
     if (newborn && record_all_) {  // perf records them: the program must not drop them
-      engine_.narrow_to(roster_.for_perf());
+      program_->record_only(roster_.for_perf());
       newborn = false;
     }
     const bool too_many = record_all_ && !may_record_all();
@@ -71,12 +71,17 @@ PerfStart::Started PerfStart::start(const perf::Perf& perf) {
 }
 
 std::set<base::Tid> PerfStart::tasks_of_targets() {
-  return engine_.misses_newborn_threads() ? roster_.tasks() : std::set<base::Tid>{};
+  return misses_newborn() ? roster_.tasks() : std::set<base::Tid>{};
+}
+
+bool PerfStart::misses_newborn() const {
+  return program_ != nullptr && program_->misses_newborn_threads();
 }
 
 // Whether perf may record the whole system: if this tool runs as root, perf has its privileges.
 bool PerfStart::may_record_all() const {
-  return engine_.can_narrow() && !plan_.whole_system() && !plan_.launches() && ::geteuid() == 0;
+  return program_ != nullptr && program_->takes_all_events() && !plan_.whole_system() &&
+         !plan_.launches() && ::geteuid() == 0;
 }
 
 PerfStart::Started PerfStart::start_once(const perf::Perf& perf) {
@@ -119,7 +124,7 @@ PerfStart::Started PerfStart::run(const perf::Perf& perf) {
           perf_.process().stderr_text().find("No such process") != std::string::npos) {
         record_all_ = true;
         drops_others_ = true;
-        engine_.narrow_to(roster_.for_perf());
+        program_->record_only(roster_.for_perf());
         perf_.undo_output();
         return run(perf);
       }

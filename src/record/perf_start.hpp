@@ -19,7 +19,7 @@ namespace pyinject::record {
 // The arguments must outlive it.
 class PerfStart {
  public:
-  // OPTIONS: those that this tool adds for perf.
+  // OPTIONS: those that this tool adds for perf. ENGINE has chosen the call graph.
   PerfStart(const RecordPlan& plan, const std::vector<std::string>& options, Engine& engine,
             const targets::Manager& manager, Roster& roster, PerfRun& perf,
             Interruption& interruption, base::Logger& logger)
@@ -48,11 +48,13 @@ class PerfStart {
   [[nodiscard]] Started start_once(const perf::Perf& perf);
   [[nodiscard]] Started run(const perf::Perf& perf);
   [[nodiscard]] bool may_record_all() const;
+  [[nodiscard]] bool misses_newborn() const;
   [[nodiscard]] std::set<base::Tid> tasks_of_targets();
 
   const RecordPlan& plan_;
   const std::vector<std::string>& options_;
   Engine& engine_;
+  EventProgram* const program_ = engine_.program();
   const targets::Manager& manager_;
   Roster& roster_;
   PerfRun& perf_;

@@ -10,6 +10,7 @@
 #include "pyinject/record/sampler_stats.hpp"
 #include "pyinject/weave/weave_flags.hpp"
 #include "record/call_graph.hpp"
+#include "record/event_program.hpp"
 #include "record/native_refresh.hpp"
 #include "record/perf_run.hpp"
 #include "weave/sampled_stacks.hpp"
@@ -33,14 +34,12 @@
 
 namespace pyinject::record {
 
-class StackSampler {
+class StackSampler : public EventProgram {
  public:
   // NATIVE: also reads the C functions of each sample.
   [[nodiscard]] static std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> open(
       const weave::WeaveFlags& flags, bool native, base::Logger& logger);
-  ~StackSampler();
-  StackSampler(const StackSampler&) = delete;
-  StackSampler& operator=(const StackSampler&) = delete;
+  ~StackSampler() override;
 
   // From now on TARGET's stacks are read; the target is not modified. nullopt: success.
   // Thread-safe.
@@ -72,15 +71,10 @@ class StackSampler {
   [[nodiscard]] bool by_clock() const { return sampler_->by_clock(); }
   // For the last attach() or join(); empty: success, or perf had exited.
   [[nodiscard]] const std::string& why_not_attached() const { return why_not_attached_; }
-  [[nodiscard]] bool takes_all_events() const { return refused_ == 0 && traced_ == 0; }
-  // Whether threads have inherited events without the program, as those do that start after perf
-  // has opened its events and before the last attach(). Their starter can have got these events,
-  // too: the kernel swaps them, if it switches from one to the other.
-  [[nodiscard]] bool misses_newborn_threads() const { return !only_tracepoints_; }
-  // How many threads and processes the recorded ones have started so far.
-  [[nodiscard]] std::uint64_t births() const { return sampler_->counters().births; }
-  // PERF records the whole system: as Sampler::record_only().
-  void record_only(std::span<const base::Pid> pids) { sampler_->record_only(pids); }
+  [[nodiscard]] bool takes_all_events() const override { return refused_ == 0 && traced_ == 0; }
+  [[nodiscard]] bool misses_newborn_threads() const override { return !only_tracepoints_; }
+  [[nodiscard]] std::uint64_t births() const override { return sampler_->counters().births; }
+  void record_only(std::span<const base::Pid> pids) override { sampler_->record_only(pids); }
   // Collects from now until stop(), before which the events must be disabled.
   void start();
   void stop();

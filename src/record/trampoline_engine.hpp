@@ -44,14 +44,7 @@ class TrampolineEngine : public Engine {
   [[nodiscard]] bool takes_targets_before_perf() const override { return false; }
   void before_activation(const python::Target& target) override;
   [[nodiscard]] bool activated(const targets::ActiveTarget& active) override;
-  [[nodiscard]] bool misses_newborn_threads() const override {
-    return native_ != nullptr && native_->misses_newborn_threads();
-  }
-  [[nodiscard]] std::uint64_t births() const override {
-    return native_ == nullptr ? 0 : native_->births();
-  }
-  [[nodiscard]] bool can_narrow() const override { return native_ && native_->takes_all_events(); }
-  void narrow_to(std::span<const base::Pid> pids) override { native_->record_only(pids); }
+  [[nodiscard]] EventProgram* program() override { return native_.get(); }
   [[nodiscard]] Attached attach(PerfRun& perf, const targets::Manager& manager) override;
   [[nodiscard]] std::string why_replaceable() const override;
   void on_tick(targets::Manager& manager) override;

@@ -5,7 +5,9 @@
 #include "pyinject/fake/injector.hpp"
 #include "record/engine.hpp"
 
+#include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +16,7 @@ namespace pyinject::test {
 // Outlives the engine: the answers it gives and the calls it received.
 struct EngineScript {
   bool before_perf = false;     // takes_targets_before_perf()
-  bool misses_newborn = false;  // misses_newborn_threads()
+  bool misses_newborn = false;  // program()->misses_newborn_threads()
   record::Engine::Attached attached = record::Engine::Attached::kYes;
   std::string why_replaceable = {};
   std::vector<std::string> calls = {};
@@ -42,7 +44,7 @@ class FakeEngine : public record::Engine {
     note("activated");
     return true;
   }
-  [[nodiscard]] bool misses_newborn_threads() const override { return script_.misses_newborn; }
+  [[nodiscard]] record::EventProgram* program() override { return &program_; }
   [[nodiscard]] Attached attach(record::PerfRun& /*perf*/,
                                 const targets::Manager& /*manager*/) override {
     note("attach");
@@ -60,9 +62,18 @@ class FakeEngine : public record::Engine {
   void summarize(record::RecordSummary& /*summary*/) override { note("summarize"); }
 
  private:
+  struct Program : record::EventProgram {
+    explicit Program(const EngineScript& of) : script{of} {}
+    [[nodiscard]] bool misses_newborn_threads() const override { return script.misses_newborn; }
+    [[nodiscard]] std::uint64_t births() const override { return 0; }
+    [[nodiscard]] bool takes_all_events() const override { return false; }
+    void record_only(std::span<const base::Pid> /*pids*/) override {}
+    const EngineScript& script;
+  };
   void note(const char* call) { script_.calls.emplace_back(call); }
 
   EngineScript& script_;
+  Program program_{script_};
   python::Detector& detector_;
   targets::TrampolineHandler handler_;
   record::RecordObserver& observer_;
