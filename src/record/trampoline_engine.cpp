@@ -3,22 +3,17 @@
 #include "base/fault.hpp"
 #include "base/format.hpp"
 #include "base/text.hpp"
-#include "pyinject/python/stack_reader.hpp"
 #include "pyinject/targets/this_session.hpp"
 #include "python/layout/map_writer.hpp"
-#include "record/extension_modules.hpp"
 #include "record/recording.hpp"
 #include "record/recording_clock.hpp"
-#include "targets/pid_list.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
-#include <variant>
 
 namespace pyinject::record {
 
@@ -26,7 +21,6 @@ namespace {
 
 using python::Reason;
 
-constexpr int kLooks = 5;  // reads of each target's Python stacks before the dump size is chosen
 constexpr const char* kVariable = "PYTHONPERFSUPPORT";
 constexpr const char* kJitVariable = "PYTHON_PERF_JIT_SUPPORT";  // 3.13 and later; takes precedence
 
@@ -36,33 +30,19 @@ bool does_harm(Reason reason) {
          reason == Reason::kBrokenTrampoline;
 }
 
-// A server may be idle at one moment and deep in a request at the next.
-void look_at_stacks(const python::Target& target, CallGraphFacts& facts, TrampolineBurden& burden) {
-  auto reader = python::StackReader::of(target);
-  auto* const stacks = std::get_if<python::StackReader>(&reader);
-  for (int look = 0; stacks != nullptr && look < kLooks; ++look) {
-    const auto threads = stacks->read();
-    burden.python_threads = std::max(burden.python_threads, threads.size());
-    for (const auto& stack : threads) {
-      facts.python_calls = std::max(facts.python_calls, stack.frames.size());
-    }
-  }
-}
-
 }  // namespace
 
 TrampolineEngine::TrampolineEngine(const RecordPlan& plan, python::Detector& detector,
                                    python::Injector& injector, base::Logger& logger,
                                    RecordObserver& observer, Unwinding unwinding)
     : plan_{plan},
-      unwinding_{unwinding},
       detector_{detector},
       injector_{injector},
       logger_{logger},
       observer_{observer},
       children_{detector, logger, targets::this_session().session},
       frames_{logger, recording_clock(*plan.perf_options)},
-      other_events_{plan.perf_options->event} {}
+      unwinding_{plan, injector, logger, unwinding} {}
 
 void TrampolineEngine::begin() {
   guard_ = std::make_unique<targets::Guard>(
@@ -112,145 +92,29 @@ void TrampolineEngine::command_held(base::Pid command) {
   }
 }
 
-CallGraphChoice TrampolineEngine::choose_for_command(const CallGraphWishes& wishes) {
-  LaunchedFacts facts{.name = base::printable(plan_.command.front())};
-  if (interpreter_) {
-    facts.name = base::printable(interpreter_->name);
-    if (interpreter_->file.version.major != 0) {
-      facts.name += fmt::format(" (Python {})", python::to_string(interpreter_->file.version));
-    }
-    facts.frame_pointers = interpreter_->file.frame_pointers;
-  }
-  if (launched_ && facts.frame_pointers == std::optional{true} && !wishes.chosen) {
-    launched_->follows_frame_pointers();
-  }
-  auto choice = choose_for_launched(facts, wishes);
-  const bool copies = facts.frame_pointers == std::optional{false} && !wishes.chosen;
-  if (copies && !interpreter_->file.refusal && would_suggest() && bpf_is_available()) {
-    choice.note += "; --engine bpf copies no stacks";
-  }
-  return choice;
-}
-
-bool TrampolineEngine::would_suggest() const {
-  return plan_.suggests_engine && unwinding_ == Unwinding::kAtSamples &&
-         !plan_.perf_options->output.pipe && !plan_.perf_options->kcore;
-}
-
-bool TrampolineEngine::bpf_is_available() {
-  return native_ != nullptr || std::holds_alternative<std::unique_ptr<StackSampler>>(
-                                   StackSampler::open({}, false, logger_));
-}
-
-// False: no engine is suggested.
-bool TrampolineEngine::suggest_engine(const std::vector<python::Target>& targets,
-                                      std::vector<TrampolineBurden> burdens) {
-  if (!would_suggest()) {
-    return false;
-  }
-  if (!plan_.whole_system()) {
-    count_forked(targets, burdens);
-  }
-  const auto suggestion = suggest_bpf(burdens);
-  if (suggestion.empty() || !bpf_is_available()) {
-    return false;
-  }
-  logger_.info("{}", suggestion);
-  return true;
-}
-
 CallGraphChoice TrampolineEngine::choose_call_graph(const std::vector<python::Target>& targets,
                                                     const CallGraphWishes& wishes,
                                                     const base::Cancellation& interrupted) {
   if (plan_.launches()) {
-    return choose_for_command(wishes);
+    if (launched_ && interpreter_ && interpreter_->file.frame_pointers && !wishes.chosen) {
+      launched_->follows_frame_pointers();
+    }
+    return unwinding_.choose_for_command(interpreter_, wishes);
   }
-  if (targets.empty() && plan_.families()) {
-    return open_native(wishes, interrupted)
-               ? choose_for_sampled(wishes)
-               : choose_for_launched({.name = fmt::format("the next process below {}",
-                                                          targets::list_pids(plan_.pids()))},
-                                     wishes);
-  }
-  if (guard_) {
+  if (guard_ && !targets.empty()) {
     guard_->expect_stops();
   }
-  ExtensionModules extensions;
-  std::vector<CallGraphFacts> facts;
-  std::vector<TrampolineBurden> burdens;
-  for (const auto& target : targets) {
-    if (interrupted.stopped()) {
-      return {};
-    }
-    CallGraphFacts one{
-        .pid = target.id.pid, .version = target.version, .frame_pointers = target.frame_pointers};
-    if (target.frame_pointers) {
-      one.extension_without = extensions.without_frame_pointers(target.id.pid).value_or("");
-    }
-    TrampolineBurden burden{.pid = target.id.pid, .version = target.version};
-    look_at_stacks(target, one, burden);
-    facts.push_back(one);
-    burdens.push_back(burden);
-  }
-  const auto needed =
-      std::ranges::find_if(facts, [&](const auto& one) { return needs_stack_use(one, wishes); });
-  // By frame pointers, the C library hides who writes the perf map.
-  const bool later =
-      facts.empty() && plan_.whole_system();  // Pythons that start during the recording
-  const bool native = (needed != facts.end() || (other_events_ && !facts.empty()) || later) &&
-                      open_native(wishes, interrupted);
-  const bool suggested = suggest_engine(targets, std::move(burdens));
-  if (native) {
-    auto choice = choose_for_sampled(wishes);
-    if (needed != facts.end()) {
-      choice.note = why_not_callchains(*needed, wishes) +
-                    ": a BPF program unwinds the stacks, and changes nothing";
-      if (!suggested && would_suggest()) {
-        choice.note += "; with --engine bpf, it reads the Python functions as well";
-      }
-    }
-    return choice;
-  }
-  for (std::size_t i = 0; i < facts.size(); ++i) {
-    if (interrupted.stopped()) {
-      return {};
-    }
-    if (needs_stack_use(facts[i], wishes)) {
-      const auto use = injector_.stack_use(targets[i], kStackUse);
-      if (const auto* bytes = std::get_if<python::StackUse>(&use)) {
-        facts[i].stack_bytes = bytes->bytes;
-      }
-    }
-  }
-  return record::choose_call_graph(facts, wishes);
-}
-
-// False: perf has to copy stacks, as for a launched command: in its first milliseconds, the BPF
-// program has no tables of its files yet.
-bool TrampolineEngine::open_native(const CallGraphWishes& wishes,
-                                   const base::Cancellation& interrupted) {
-  if (unwinding_ == Unwinding::kAfterwards || wishes.chosen || plan_.launches() ||
-      plan_.perf_options->output.pipe || plan_.perf_options->kcore) {
-    return false;
-  }
-  auto opened = StackSampler::open({}, true, logger_);
-  if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
-    logger_.debug("stacks are copied: {}", phrase(*why));
-    return false;
-  }
-  native_ = std::get<std::unique_ptr<StackSampler>>(std::move(opened));
-  native_->keep_time_by(recording_clock(*plan_.perf_options));
-  native_->add_native_of(wishes, interrupted);
-  return true;
+  return unwinding_.choose(targets, wishes, interrupted);
 }
 
 Engine::Attached TrampolineEngine::attach(PerfRun& perf, const targets::Manager& /*manager*/) {
-  if (!native_) {
+  auto* const program = unwinding_.program();
+  if (program == nullptr) {
     return Attached::kYes;
   }
-  switch (native_->attach(perf)) {
+  switch (program->attach(perf)) {
     case StackSampler::Attached::kYes:
-      native_->start();
+      program->start();
       return Attached::kYes;
     case StackSampler::Attached::kNone:
       return Attached::kFailed;
@@ -261,16 +125,17 @@ Engine::Attached TrampolineEngine::attach(PerfRun& perf, const targets::Manager&
 }
 
 std::string TrampolineEngine::why_replaceable() const {
-  return native_ == nullptr || native_->why_not_attached().empty()
+  const auto* const program = unwinding_.program();
+  return program == nullptr || program->why_not_attached().empty()
              ? std::string{}
              : "the BPF program that unwinds stacks cannot be attached to perf's events: " +
-                   native_->why_not_attached();
+                   program->why_not_attached();
 }
 
 void TrampolineEngine::events_disabled() {
   frames_.stop();
-  if (native_) {
-    native_->stop();
+  if (auto* const program = unwinding_.program()) {
+    program->stop();
   }
 }
 
@@ -286,10 +151,10 @@ bool TrampolineEngine::activated(const targets::ActiveTarget& active) {
     guard_->keep_map(active.target, active.activation.map.get());
   }
   base::reached(base::Step::kActivated);
-  if (native_) {
-    native_->add_native(active.target.id.pid);
+  if (auto* const program = unwinding_.program()) {
+    program->add_native(active.target.id.pid);
   }
-  if (other_events_ &&
+  if (plan_.perf_options->event &&
       (plan_.launches() || active.activation.before != python::TrampolineState::kOnByItself)) {
     add_map_writer(active.target);
   }
@@ -337,7 +202,8 @@ void TrampolineEngine::add_to(weave::RecordingContext& context) {
   context.stacks = frames_.history().empty() ? nullptr : &frames_.history();
   context.interpreters = frames_.interpreters();
   context.entry_frames = FrameWatch::entry_frames();
-  context.native = native_ ? &native_->stacks() : nullptr;
+  auto* const program = unwinding_.program();
+  context.native = program == nullptr ? nullptr : &program->stacks();
   const std::lock_guard lock{mutex_};
   context.map_writers = map_writers_;
 }
@@ -348,7 +214,8 @@ void TrampolineEngine::summarize(RecordSummary& summary) {
       "rounds of reading frames: {}, {} us of processor time", effort.rounds,
       std::chrono::duration_cast<std::chrono::microseconds>(effort.processor_time).count());
   summary.unknown_threads = frames_.unknown_threads();
-  if (const auto lost = native_ ? native_->stats().lost : 0; lost != 0) {
+  const auto* const program = unwinding_.program();
+  if (const auto lost = program == nullptr ? 0 : program->stats().lost; lost != 0) {
     logger_.warning("{} without callers: the BPF program's buffer was full; a lower -F helps",
                     base::counted(lost, "sample"));
   }

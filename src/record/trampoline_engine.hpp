@@ -7,10 +7,9 @@
 #include "pyinject/targets/guard.hpp"
 #include "record/command_interpreter.hpp"
 #include "record/engine.hpp"
-#include "record/engine_suggestion.hpp"
 #include "record/frame_watch.hpp"
 #include "record/launched_processes.hpp"
-#include "record/stack_sampler.hpp"
+#include "record/trampoline_unwinding.hpp"
 #include "targets/forked_children.hpp"
 
 #include <memory>
@@ -19,12 +18,6 @@
 #include <unordered_map>
 
 namespace pyinject::record {
-
-// When stacks are unwound that callchains do not show.
-enum class Unwinding {
-  kAtSamples,   // by a BPF program, if possible, else afterwards
-  kAfterwards,  // from copies
-};
 
 class TrampolineEngine : public Engine {
  public:
@@ -44,7 +37,7 @@ class TrampolineEngine : public Engine {
   [[nodiscard]] bool takes_targets_before_perf() const override { return false; }
   void before_activation(const python::Target& target) override;
   [[nodiscard]] bool activated(const targets::ActiveTarget& active) override;
-  [[nodiscard]] EventProgram* program() override { return native_.get(); }
+  [[nodiscard]] EventProgram* program() override { return unwinding_.program(); }
   [[nodiscard]] Attached attach(PerfRun& perf, const targets::Manager& manager) override;
   [[nodiscard]] std::string why_replaceable() const override;
   void on_tick(targets::Manager& manager) override;
@@ -56,22 +49,14 @@ class TrampolineEngine : public Engine {
   void dismiss() override;
   void add_to(weave::RecordingContext& context) override;
   [[nodiscard]] std::string lost_if_incomplete() const override {
-    return native_ ? "callers of each sample" : "";
+    return unwinding_.program() == nullptr ? "" : "callers of each sample";
   }
   void summarize(RecordSummary& summary) override;
 
  private:
-  [[nodiscard]] CallGraphChoice choose_for_command(const CallGraphWishes& wishes);
-  [[nodiscard]] bool would_suggest() const;
-  [[nodiscard]] bool bpf_is_available();
-  [[nodiscard]] bool suggest_engine(const std::vector<python::Target>& targets,
-                                    std::vector<TrampolineBurden> burdens);
-  [[nodiscard]] bool open_native(const CallGraphWishes& wishes,
-                                 const base::Cancellation& interrupted);
   void add_map_writer(const python::Target& target);
 
   const RecordPlan& plan_;
-  const Unwinding unwinding_;
   python::Detector& detector_;
   python::Injector& injector_;
   targets::TrampolineHandler handler_{injector_};
@@ -84,10 +69,8 @@ class TrampolineEngine : public Engine {
   std::unique_ptr<LaunchedProcesses> launched_;  // of the command, if that is the target
   targets::ForkedChildren children_;
   FrameWatch frames_;
-  // Unwinds C functions at each sample; nullptr: perf's callchains or copies have them.
-  std::unique_ptr<StackSampler> native_;
-  bool other_events_;  // than perf's default, which is a clock
-  std::mutex mutex_;   // protects map_writers_
+  TrampolineUnwinding unwinding_;
+  std::mutex mutex_;  // protects map_writers_
   std::unordered_map<std::uint32_t, weave::MapWriter> map_writers_;
 };
 
