@@ -2,11 +2,8 @@
 
 #include "base/clock.hpp"
 #include "base/format.hpp"
-#include "procfs/stat.hpp"
 #include "pyinject/base/deadline.hpp"
-#include "pyinject/python/evaluator.hpp"
 #include "pyinject/record/plan.hpp"
-#include "python/layout/frame_layout.hpp"
 #include "record/events_of_perf.hpp"
 #include "record/recording_clock.hpp"
 
@@ -25,8 +22,6 @@ namespace pyinject::record {
 
 namespace {
 
-using python::Reason;
-using python::Refusal;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
@@ -43,18 +38,21 @@ bool takes_program(const perf::SamplingEvent& event) {
   return event.type != std::uint32_t{PERF_TYPE_BREAKPOINT};
 }
 
-// Whether TARGET still runs the program that was examined.
-bool runs_still(const python::Target& target) {
-  const auto stat = procfs::read_stat(target.id.pid);
-  return stat && stat->stack_begin == target.stack_begin &&
-         procfs::read_process_id(target.id.pid) == target.id;
+// Once: REFUSED were refused before.
+void warn_of_refused(const bpf::Sampler::Attached& attached, std::uint64_t refused,
+                     base::Logger& logger) {
+  if (attached.refused != 0 && refused == 0) {
+    logger.warning(
+        "{} of perf's events cannot have a BPF program ({}): samples of such events have no Python "
+        "functions",
+        attached.refused, attached.why);
+  }
 }
 
 }  // namespace
 
 StackSampler::StackSampler(const weave::WeaveFlags& flags, base::Logger& logger)
-    : gil_{flags.gil},
-      tasks_{flags.tasks},
+    : tasks_{flags.tasks},
       without_stacks_{tracepoints_without_stacks(flags)},
       logger_{logger},
       budget_{std::make_shared<base::RecordingBudget>()},
@@ -79,66 +77,11 @@ std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open
   if (auto* const tables = self->sampler_->native_tables()) {
     self->native_ = std::make_unique<NativeRefresh>(*tables, logger);
   }
+  self->targets_.emplace(flags, *self->sampler_, self->native_.get(), logger);
   return self;
 }
 
 StackSampler::~StackSampler() { stop(); }
-
-std::optional<Refusal> StackSampler::add(const python::Target& target) {
-  auto refusal = read_from(target);
-  // An exec removes the target from the sampler; add() may have come after that exec.
-  if (!runs_still(target)) {
-    remove(target);
-    return Refusal{.reason = Reason::kExited,
-                   .found = "the process exited or runs another program now",
-                   .remedy = {}};
-  }
-  return refusal;
-}
-
-std::optional<Refusal> StackSampler::read_from(const python::Target& target) {
-  const auto layout = python::frame_layout(target);
-  if (const auto* const why = std::get_if<std::string>(&layout)) {
-    return Refusal{.reason = Reason::kLayoutMismatch, .found = *why, .remedy = {}};
-  }
-  weave::Interpreter interpreter{
-      .evaluator = {},  // also without ranges: it is a Python
-      .frame_pointers = target.frame_pointers,
-      .seen = clock_ ? std::optional{base::now_by(*clock_)} : std::nullopt};
-  const auto& frames = std::get<python::FrameLayout>(layout);
-  if (tasks_ && frames.running_task == 0 && !frames.tasks_later) {
-    warn_without_tasks(target);
-  }
-  if (gil_ && !target.has_gil) {
-    warn_without_gil(target);
-  }
-  const auto added = sampler_->add(target.id.pid, frames);
-  if (native_ && added == bpf::Sampler::Added::kYes) {
-    native_->add(target.id.pid);
-  }
-  // Only now, when its frames are already read: this takes some milliseconds.
-  for (const auto& range : python::evaluator_ranges(target)) {
-    interpreter.evaluator.push_back({.begin = range.begin.value(), .end = range.end.value()});
-  }
-  {
-    const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
-    const std::lock_guard lock{mutex_};
-    interpreters_[pid].push_back(std::move(interpreter));
-  }
-  switch (added) {
-    case bpf::Sampler::Added::kYes:
-      return std::nullopt;
-    case bpf::Sampler::Added::kUnfit:
-      return Refusal{.reason = Reason::kLayoutMismatch,
-                     .found = "its frames or code objects are too large",
-                     .remedy = "use --engine trampoline"};
-    case bpf::Sampler::Added::kFull:
-      return Refusal{.reason = Reason::kActivationFailed,
-                     .found = "too many processes are recorded already",
-                     .remedy = "record fewer"};
-  }
-  return std::nullopt;
-}
 
 void StackSampler::add_native_of(const CallGraphWishes& wishes, const base::Cancellation& cancel) {
   if (native_ && wishes.all) {
@@ -150,26 +93,6 @@ void StackSampler::add_native_of(const CallGraphWishes& wishes, const base::Canc
       return;
     }
     add_native(pid);
-  }
-}
-
-// Once per version: a master may have hundreds of workers.
-void StackSampler::warn_without_tasks(const python::Target& target) {
-  const auto version = python::to_string(target.version);
-  const std::lock_guard lock{mutex_};
-  if (without_tasks_.insert(version).second) {
-    logger_.warning(
-        "pid {}: --tasks has no effect on Python {}: the names of asyncio tasks can be read on "
-        "3.14 and later",
-        target.id.pid.value(), version);
-  }
-}
-
-void StackSampler::warn_without_gil(const python::Target& target) {
-  const std::lock_guard lock{mutex_};
-  if (without_gil_.insert(python::to_string(target.version)).second) {
-    logger_.warning("pid {}: --gil has no effect on Python {}", target.id.pid.value(),
-                    python::version_text(target));
   }
 }
 
@@ -198,7 +121,8 @@ StackSampler::Attached StackSampler::attach(PerfRun& run) {
       return Attached::kNone;
     }
   }
-  note_refused(attached);
+  warn_of_refused(attached, attached_.refused, logger_);
+  attached_ = attached;
   return Attached::kYes;
 }
 
@@ -213,19 +137,9 @@ bool StackSampler::join(base::Pid perf, const bpf::EventsOfPerf& events) {
                                : attached.why;
     return false;
   }
-  note_refused(attached);
+  warn_of_refused(attached, attached_.refused, logger_);
+  attached_ = attached;
   return true;
-}
-
-void StackSampler::note_refused(const bpf::Sampler::Attached& attached) {
-  if (attached.refused != 0 && refused_ == 0) {
-    logger_.warning(
-        "{} of perf's events cannot have a BPF program ({}): samples of such events have no Python "
-        "functions",
-        attached.refused, attached.why);
-  }
-  refused_ = attached.refused;
-  traced_ = attached.traced;
 }
 
 void StackSampler::start() {
@@ -287,11 +201,6 @@ void StackSampler::take(const sample::Stack& stack) {
     native_->ask(base::Pid{static_cast<pid_t>(stack.pid)});
   }
   stacks_.add(stack);
-}
-
-weave::Interpreters StackSampler::interpreters() {
-  const std::lock_guard lock{mutex_};
-  return interpreters_;
 }
 
 std::vector<weave::Dropped> StackSampler::dropped() const {

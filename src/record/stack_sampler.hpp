@@ -13,6 +13,7 @@
 #include "record/event_program.hpp"
 #include "record/native_refresh.hpp"
 #include "record/perf_run.hpp"
+#include "record/read_targets.hpp"
 #include "weave/sampled_stacks.hpp"
 #include "weave/weave.hpp"
 
@@ -22,13 +23,10 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -43,7 +41,9 @@ class StackSampler : public EventProgram {
 
   // From now on TARGET's stacks are read; the target is not modified. nullopt: success.
   // Thread-safe.
-  [[nodiscard]] std::optional<python::Refusal> add(const python::Target& target);
+  [[nodiscard]] std::optional<python::Refusal> add(const python::Target& target) {
+    return targets_->add(target);
+  }
   // From now on the C functions of PID and of what it starts are read. Thread-safe.
   void add_native(base::Pid pid) {
     if (native_) {
@@ -56,7 +56,10 @@ class StackSampler : public EventProgram {
   void remove(const python::Target& target) { sampler_->remove(target.id.pid); }
 
   // CLOCK: that of the recording; nullopt: unreadable. Call it before the first add().
-  void keep_time_by(std::optional<clockid_t> clock) { clock_ = clock; }
+  void keep_time_by(std::optional<clockid_t> clock) {
+    clock_ = clock;
+    targets_->keep_time_by(clock);
+  }
   enum class Attached {
     kYes,
     kNone,   // no sampling event accepts the program
@@ -71,7 +74,9 @@ class StackSampler : public EventProgram {
   [[nodiscard]] bool by_clock() const { return sampler_->by_clock(); }
   // For the last attach() or join(); empty: success, or perf had exited.
   [[nodiscard]] const std::string& why_not_attached() const { return why_not_attached_; }
-  [[nodiscard]] bool takes_all_events() const override { return refused_ == 0 && traced_ == 0; }
+  [[nodiscard]] bool takes_all_events() const override {
+    return attached_.refused == 0 && attached_.traced == 0;
+  }
   [[nodiscard]] bool misses_newborn_threads() const override { return !only_tracepoints_; }
   [[nodiscard]] std::uint64_t births() const override { return sampler_->counters().births; }
   void record_only(std::span<const base::Pid> pids) override { sampler_->record_only(pids); }
@@ -81,7 +86,7 @@ class StackSampler : public EventProgram {
 
   // Call it after stop().
   [[nodiscard]] weave::SampledStacks& stacks() { return stacks_; }
-  [[nodiscard]] weave::Interpreters interpreters();
+  [[nodiscard]] weave::Interpreters interpreters() { return targets_->interpreters(); }
   // Names and stacks dropped because their process reached a limit.
   [[nodiscard]] std::vector<weave::Dropped> dropped() const;
   // Without what only weaving determines: `unmatched` and `python_only`.
@@ -89,14 +94,9 @@ class StackSampler : public EventProgram {
 
  private:
   StackSampler(const weave::WeaveFlags& flags, base::Logger& logger);
-  [[nodiscard]] std::optional<python::Refusal> read_from(const python::Target& target);
-  void warn_without_tasks(const python::Target& target);
-  void warn_without_gil(const python::Target& target);
-  void note_refused(const bpf::Sampler::Attached& attached);
   void run();
   void take(const sample::Stack& stack);
 
-  const bool gil_;                             // requested
   const bool tasks_;                           // requested
   std::vector<std::uint64_t> without_stacks_;  // tracepoints
   base::Logger& logger_;
@@ -105,16 +105,11 @@ class StackSampler : public EventProgram {
   std::unique_ptr<bpf::Sampler> sampler_;
   std::unique_ptr<NativeRefresh> native_;  // nullptr: C functions are not read
   std::optional<clockid_t> clock_;
-  std::mutex mutex_;  // protects the next two
-  weave::Interpreters interpreters_;
-  // Versions that the user was warned about.
-  std::set<std::string> without_tasks_;
-  std::set<std::string> without_gil_;
+  std::optional<ReadTargets> targets_;
   std::atomic<bool> ending_ = false;
   std::chrono::nanoseconds processor_time_{};
   std::string why_not_attached_;
-  std::size_t refused_ = 0;  // events
-  std::size_t traced_ = 0;   // events
+  bpf::Sampler::Attached attached_;  // the last time
   bool only_tracepoints_ = false;
   std::thread thread_;
 };
