@@ -1,12 +1,8 @@
 #include "targets/late_arrivals.hpp"
 
-#include "base/format.hpp"
 #include "pyinject/base/error.hpp"
 
-#include <algorithm>
 #include <cerrno>
-#include <exception>
-#include <system_error>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -19,10 +15,6 @@ namespace {
 
 using watch::Change;
 
-// An activation mostly waits for the target.
-constexpr std::size_t kThreads = 4;
-// Limit including threads that wait for targets which reach no safe point.
-constexpr std::size_t kMostThreadsWaiting = 64;
 // Poll interval if the kernel cannot report when an interpreter is ready.
 constexpr long kLooksAgain = 10'000'000;  // ns
 
@@ -42,12 +34,12 @@ LateArrivals::LateArrivals(std::unique_ptr<watch::ProcessWatch> watch, python::D
     : watch_{std::move(watch)},
       detector_{detector},
       manager_{manager},
-      logger_{logger},
       target_set_{target_set},
       listener_{std::move(listener)},
       timer_{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)},
       results_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
       epoll_{::epoll_create1(EPOLL_CLOEXEC)},
+      threads_{manager, logger, [this] { announce(); }},
       judge_{detector, [this] { announce(); }} {
   if (!timer_.valid() || !results_.valid() || !epoll_.valid()) {
     throw base::SystemError{"cannot wait for processes", errno};
@@ -58,7 +50,7 @@ LateArrivals::LateArrivals(std::unique_ptr<watch::ProcessWatch> watch, python::D
 }
 
 void LateArrivals::add_known(const std::vector<base::Pid>& pids) {
-  pythons_.insert(pids.begin(), pids.end());
+  seen_.pythons.insert(pids.begin(), pids.end());
 }
 
 void LateArrivals::retry(const std::vector<base::Pid>& pids) {
@@ -75,16 +67,16 @@ void LateArrivals::handle() {
   for (const auto& event : watch_->take()) {
     note(event);
   }
-  for (const auto& [pid, reported] : not_ready_) {
+  for (const auto& [pid, reported] : seen_.not_ready) {
     if (look_again && !reported) {
-      candidates_.insert(pid);
+      seen_.candidates.insert(pid);
     }
   }
-  for (const auto pid : std::exchange(candidates_, {})) {
+  for (const auto pid : std::exchange(seen_.candidates, {})) {
     attempt(pid);
   }
   if (look_again) {
-    add_threads();
+    threads_.add_threads();
   }
   set_timer();
 }
@@ -96,9 +88,9 @@ void LateArrivals::note(const watch::ProcessEvent& event) {
     case Change::kForked:
       // Most children of programs that start others exec within a millisecond: leave them alone
       // until then.
-      if (pythons_.contains(event.parent)) {
-        pythons_.insert(pid);
-        candidates_.insert(pid);
+      if (seen_.pythons.contains(event.parent)) {
+        seen_.pythons.insert(pid);
+        seen_.candidates.insert(pid);
         if (listener_.forked) {
           listener_.forked(pid);
         }
@@ -115,19 +107,19 @@ void LateArrivals::note(const watch::ProcessEvent& event) {
       note_mapping(event);
       break;
     case Change::kWritten:
-      if (const auto found = not_ready_.find(pid); found != not_ready_.end()) {
+      if (const auto found = seen_.not_ready.find(pid); found != seen_.not_ready.end()) {
         found->second = false;  // it comes only once
       }
-      candidates_.insert(pid);
+      seen_.candidates.insert(pid);
       break;
     case Change::kAppeared:
-      candidates_.insert(pid);
+      seen_.candidates.insert(pid);
       break;
     case Change::kGeneratedCode:
       break;
     case Change::kNamed:
-      if (joined && pythons_.contains(pid)) {
-        candidates_.insert(pid);
+      if (joined && seen_.pythons.contains(pid)) {
+        seen_.candidates.insert(pid);
       }
       break;
   }
@@ -145,16 +137,16 @@ void LateArrivals::note_mapping(const watch::ProcessEvent& event) {
       judge_.ask(pid, event.file, event.path);
     }
   }
-  if (not_ready_.contains(pid) || trying_.contains(pid)) {
-    candidates_.insert(pid);
+  if (seen_.not_ready.contains(pid) || seen_.trying.contains(pid)) {
+    seen_.candidates.insert(pid);
   }
 }
 
 void LateArrivals::note_interpreter(base::Pid pid) {
-  if (pythons_.insert(pid).second) {
-    unsettled_.insert(pid);
+  if (seen_.pythons.insert(pid).second) {
+    seen_.unsettled.insert(pid);
   }
-  candidates_.insert(pid);
+  seen_.candidates.insert(pid);
 }
 
 // Thread-safe.
@@ -165,8 +157,8 @@ void LateArrivals::announce() {
 
 // Counts a process that exited before an attempt; attempts in flight count their own.
 void LateArrivals::end(base::Pid pid) {
-  const bool unsettled = unsettled_.contains(pid) && pid != left_out_;
-  if (pythons_.contains(pid)) {
+  const bool unsettled = seen_.unsettled.contains(pid) && pid != left_out_;
+  if (seen_.pythons.contains(pid)) {
     judge_.forget(pid);
   } else {
     judge_.ended(pid);
@@ -175,7 +167,7 @@ void LateArrivals::end(base::Pid pid) {
   if (!unsettled) {
     return;
   }
-  if (const auto found = trying_.find(pid); found != trying_.end()) {
+  if (const auto found = seen_.trying.find(pid); found != seen_.trying.end()) {
     found->second.ended = true;
   } else {
     manager_.missed(pid);
@@ -183,11 +175,11 @@ void LateArrivals::end(base::Pid pid) {
 }
 
 void LateArrivals::forget(base::Pid pid) {
-  unsettled_.erase(pid);
-  const bool python = pythons_.erase(pid) != 0;
-  candidates_.erase(pid);
-  not_ready_.erase(pid);
-  if (const auto found = trying_.find(pid); found != trying_.end()) {
+  seen_.unsettled.erase(pid);
+  const bool python = seen_.pythons.erase(pid) != 0;
+  seen_.candidates.erase(pid);
+  seen_.not_ready.erase(pid);
+  if (const auto found = seen_.trying.find(pid); found != seen_.trying.end()) {
     found->second.gone = true;
   }
   auto active = manager_.forget(pid);
@@ -200,76 +192,16 @@ void LateArrivals::attempt(base::Pid pid) {
   if (!target_set_.contains(pid) || pid == left_out_) {
     return;
   }
-  const auto [entry, inserted] = trying_.try_emplace(pid);
+  const auto [entry, inserted] = seen_.trying.try_emplace(pid);
   if (!inserted) {
     entry->second.again = true;
     return;
   }
-  const std::scoped_lock lock{mutex_};
-  if (ending_) {
-    return;
-  }
-  if (threads_.empty()) {
-    for (std::size_t number = 0; number < kThreads; ++number) {
-      try {
-        threads_.emplace_back([this] { work(); });
-      } catch (const std::system_error& error) {
-        if (threads_.empty()) {
-          throw base::SystemError{"cannot start a thread that looks at new processes",
-                                  error.code().value()};
-        }
-        break;
-      }
-    }
-  }
-  queue_.push_back(pid);
-  wake_.notify_one();
-}
-
-// The existing threads have been waiting for their targets since the timer was set: the next
-// process must not wait for them.
-void LateArrivals::add_threads() {
-  const std::scoped_lock lock{mutex_};
-  for (std::size_t number = 0;
-       number < std::min(kThreads, queue_.size()) && threads_.size() < kMostThreadsWaiting;
-       ++number) {
-    try {
-      threads_.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {
-      return;  // the existing threads do the work
-    }
-  }
-}
-
-void LateArrivals::work() {
-  std::unique_lock lock{mutex_};
-  while (true) {
-    wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
-    if (ending_) {
-      return;
-    }
-    const auto pid = queue_.front();
-    queue_.pop_front();
-    lock.unlock();
-    LateArrival arrival{.late = Late::kRefused};
-    try {
-      arrival = manager_.activate_late(pid);
-    } catch (const std::exception& error) {
-      logger_.error("pid {}: {}", pid.value(), error.what());
-    }
-    lock.lock();
-    done_.emplace_back(pid, std::move(arrival));
-    announce();
-  }
+  threads_.add(pid);
 }
 
 void LateArrivals::take_results() {
-  std::vector<std::pair<base::Pid, LateArrival>> done;
-  {
-    const std::scoped_lock lock{mutex_};
-    done.swap(done_);
-  }
-  for (auto& [pid, arrival] : done) {
+  for (auto& [pid, arrival] : threads_.take()) {
     settle(pid, std::move(arrival));
   }
   for (const auto& [pid, ended] : judge_.take()) {
@@ -282,61 +214,57 @@ void LateArrivals::take_results() {
 }
 
 void LateArrivals::settle(base::Pid pid, LateArrival arrival) {
-  const auto tried = trying_.extract(pid);
+  const auto tried = seen_.trying.extract(pid);
   const bool unseen = arrival.late == Late::kDifferentProgram;  // its exec record was lost
   if (unseen || (!tried.empty() && tried.mapped().gone)) {
     // The result is about the program that it ran before.
-    const bool unsettled = unsettled_.contains(pid);
+    const bool unsettled = seen_.unsettled.contains(pid);
     forget(pid);
     if (!unseen && tried.mapped().ended &&
         (arrival.late == Late::kNotYet || arrival.late == Late::kGone)) {
       manager_.missed(pid);
     }
     if (unseen || tried.mapped().again) {
-      candidates_.insert(pid);
+      seen_.candidates.insert(pid);
     }
     if (unseen || unsettled) {
-      pythons_.insert(pid);
+      seen_.pythons.insert(pid);
     }
     if (unsettled) {
-      unsettled_.insert(pid);
+      seen_.unsettled.insert(pid);
     }
     return;
   }
-  const auto before = not_ready_.extract(pid);
+  const auto before = seen_.not_ready.extract(pid);
   if (arrival.late == Late::kInherited && listener_.forked) {
     listener_.forked(pid);  // in case the fork event was lost
   }
   if (arrival.late == Late::kInherited || arrival.late == Late::kActive) {
-    pythons_.insert(pid);
+    seen_.pythons.insert(pid);
   }
   if (arrival.late == Late::kGone) {
     return;  // its exit is reported, too
   }
   if (arrival.late != Late::kNotYet) {
-    unsettled_.erase(pid);
+    seen_.unsettled.erase(pid);
     return;
   }
   bool reported = !before.empty() && before.mapped();
   if (arrival.initialized && !reported) {
     reported = watch_->report_write(pid, arrival.initialized->value());
     if (reported) {
-      candidates_.insert(pid);  // the int may have been written since the examination
+      seen_.candidates.insert(pid);  // the int may have been written since the examination
     }
   }
-  not_ready_.emplace(pid, reported);
+  seen_.not_ready.emplace(pid, reported);
   if (!tried.empty() && tried.mapped().again) {
-    candidates_.insert(pid);
+    seen_.candidates.insert(pid);
   }
 }
 
 void LateArrivals::set_timer() {
-  bool needed = false;
-  {
-    const std::scoped_lock lock{mutex_};
-    needed = !queue_.empty() && threads_.size() < kMostThreadsWaiting;
-  }
-  for (const auto& entry : not_ready_) {
+  bool needed = threads_.may_help();
+  for (const auto& entry : seen_.not_ready) {
     needed = needed || !entry.second;
   }
   if (needed != timer_runs_) {
@@ -350,19 +278,7 @@ void LateArrivals::set_timer() {
 
 void LateArrivals::stop() {
   judge_.stop();
-  {
-    const std::scoped_lock lock{mutex_};
-    if (ending_) {
-      return;
-    }
-    ending_ = true;
-    queue_.clear();
-  }
-  manager_.end_late_activations();
-  wake_.notify_all();
-  for (auto& thread : threads_) {
-    thread.join();
-  }
+  threads_.stop();
 }
 
 }  // namespace pyinject::targets

@@ -8,18 +8,14 @@
 #include "pyinject/targets/manager.hpp"
 #include "pyinject/targets/scope.hpp"
 #include "pyinject/watch/process_watch.hpp"
+#include "targets/activation_threads.hpp"
 #include "targets/file_judge.hpp"
 
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
-#include <utility>
 #include <vector>
 
 namespace pyinject::targets {
@@ -62,6 +58,14 @@ class LateArrivals {
     bool gone = false;   // it has exited or exec'ed
     bool ended = false;  // it exited before anything was known about it
   };
+  struct Seen {
+    std::set<base::Pid> pythons;     // processes with an interpreter
+    std::set<base::Pid> unsettled;   // of these: not yet known whether they get activated
+    std::set<base::Pid> candidates;  // to be tried once all pending events are handled
+    std::map<base::Pid, Tried> trying;
+    // The interpreter is still starting. True: the watch reports when it is ready.
+    std::map<base::Pid, bool> not_ready;
+  };
 
   void note(const watch::ProcessEvent& event);
   void note_mapping(const watch::ProcessEvent& event);
@@ -73,33 +77,19 @@ class LateArrivals {
   void take_results();
   void settle(base::Pid pid, LateArrival arrival);
   void set_timer();
-  void add_threads();
-  void work();
 
   std::unique_ptr<watch::ProcessWatch> watch_;
   python::Detector& detector_;
   Manager& manager_;
-  base::Logger& logger_;
   TargetSet& target_set_;
   ArrivalListener listener_;
   base::UniqueFd timer_;    // for processes whose readiness no event reports
-  base::UniqueFd results_;  // an eventfd: a thread has added to done_
+  base::UniqueFd results_;  // an eventfd: a thread has a result
   base::UniqueFd epoll_;
-  std::set<base::Pid> pythons_;     // processes with an interpreter
-  std::set<base::Pid> unsettled_;   // of these: not yet known whether they get activated
-  std::set<base::Pid> candidates_;  // to be tried once all pending events are handled
-  std::map<base::Pid, Tried> trying_;
-  // The interpreter is still starting. True: the watch reports when it is ready.
-  std::map<base::Pid, bool> not_ready_;
+  Seen seen_;
   bool timer_runs_ = false;
   base::Pid left_out_;
-
-  std::mutex mutex_;  // protects all members below except threads_
-  std::condition_variable wake_;
-  bool ending_ = false;
-  std::deque<base::Pid> queue_;
-  std::vector<std::pair<base::Pid, LateArrival>> done_;
-  std::vector<std::thread> threads_;
+  ActivationThreads threads_;
   FileJudge judge_;
 };
 
