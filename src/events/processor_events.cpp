@@ -34,6 +34,8 @@ extern "C" const char* __lsan_default_suppressions();   // NOLINT: a name of the
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT
   return "leak:perf_cpu_map__\nleak:perf_thread_map__\n";
 }
+extern "C" const char* __lsan_default_options();                                    // NOLINT
+extern "C" const char* __lsan_default_options() { return "print_suppressions=0"; }  // NOLINT
 #endif
 #endif
 

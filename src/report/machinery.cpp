@@ -112,7 +112,12 @@ bool is_machinery_name(std::string_view name) {
 bool is_byte_code_name(std::string_view name) {
   name = without_clone(name);
   const auto plain = name.substr(name.starts_with('_') ? 1 : 0);
-  const bool published = plain.starts_with("Py") && !plain.starts_with("Py_Builtin");
+  // What the evaluator calls for str(x), tuple(x), len(x), isinstance(x, C) without their wrappers
+  // (CALL_STR_1, CALL_TUPLE_1, CALL_LEN, CALL_ISINSTANCE in Python/bytecodes.c).
+  constexpr auto kCalled = std::to_array<std::string_view>(
+      {"PyObject_Str", "PySequence_Tuple", "PyObject_Size", "PyObject_IsInstance"});
+  const bool published = plain.starts_with("Py") && !plain.starts_with("Py_Builtin") &&
+                         std::ranges::find(kCalled, name) == kCalled.end();
   // The evaluator jumps to some functions through one that is named like CPython's API.
   constexpr auto kOthers = std::to_array<std::string_view>(
       {"insertdict", "dictresize", "import_name", "import_from", "initialize_locals"});

@@ -1,6 +1,7 @@
 #include "bpf/greenlet_module.hpp"
 #include "support/interpreters.hpp"
 #include "support/python_process.hpp"
+#include "support/sanitizers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -30,6 +31,9 @@ class FewDescriptors {
 };
 
 TEST(GreenletModule, HasThreadLocalsThatAreFoundAgainAfterAShortage) {
+  if (test::kUndefinedBehaviorSanitizer) {
+    GTEST_SKIP() << "UndefinedBehaviorSanitizer needs descriptors itself";
+  }
   const auto python = test::find_interpreter({.minor = 13, .module = "greenlet"});
   if (!python) {
     GTEST_SKIP() << "no CPython 3.13 with greenlet (scripts/pythons)";

@@ -5,6 +5,7 @@ namespace pyinject::test {
 
 #if defined(__has_feature)
 #if __has_feature(undefined_behavior_sanitizer)
+// Its check of virtual tables opens a pipe, and without one reports every object as invalid.
 inline constexpr bool kUndefinedBehaviorSanitizer = true;
 #else
 inline constexpr bool kUndefinedBehaviorSanitizer = false;

@@ -56,7 +56,6 @@ TEST(Child, SaysWhyItCannotRun) {
 // want of one.
 TEST(Child, DoesNotRunWithoutAPidfd) {
   if (test::kUndefinedBehaviorSanitizer) {
-    // Its check of virtual tables opens a pipe, and without one reports every object as invalid.
     GTEST_SKIP() << "UndefinedBehaviorSanitizer needs descriptors itself";
   }
   std::array<int, 2> ends{};

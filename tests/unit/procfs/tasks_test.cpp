@@ -57,7 +57,6 @@ TEST(CountTasks, FailsForNoProcess) {
 // A shortage of descriptors, in a separate process.
 TEST(Shortage, SaysNothingAboutAProcess) {
   if (test::kUndefinedBehaviorSanitizer) {
-    // Its check of virtual tables opens a pipe, and without one reports every object as invalid.
     GTEST_SKIP() << "UndefinedBehaviorSanitizer needs descriptors itself";
   }
   const pid_t child = ::fork();
