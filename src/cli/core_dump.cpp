@@ -11,6 +11,7 @@
 #include "pyinject/inspect/dump_json.hpp"
 #include "pyinject/inspect/dump_text.hpp"
 #include "pyinject/python/target.hpp"
+#include "pyinject/record/plan.hpp"
 #include "python/examine/image_examination.hpp"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "base/user_name.hpp"
+#include "inspect/described_call.hpp"
 #include "inspect/kept_memory.hpp"
 #include "inspect/process_files.hpp"
 #include "inspect/process_stop.hpp"

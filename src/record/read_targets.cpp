@@ -54,7 +54,7 @@ std::optional<Refusal> ReadTargets::read_from(const python::Target& target) {
     warn_without_gil(target);
   }
   const auto added = sampler_.add(target.id.pid, frames);
-  if (native_ && added == bpf::Sampler::Added::kYes) {
+  if (native_ != nullptr && added == bpf::Sampler::Added::kYes) {
     native_->add(target.id.pid);
   }
   // Only now, when its frames are already read: this takes some milliseconds.

@@ -14,15 +14,16 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace pyinject::record {
 
 class ReadTargets {
  public:
   // NATIVE: nullptr: C functions are not read. The references must outlive it.
-  ReadTargets(const weave::WeaveFlags& flags, bpf::Sampler& sampler, NativeRefresh* native,
+  ReadTargets(weave::WeaveFlags flags, bpf::Sampler& sampler, NativeRefresh* native,
               base::Logger& logger)
-      : flags_{flags}, sampler_{sampler}, native_{native}, logger_{logger} {}
+      : flags_{std::move(flags)}, sampler_{sampler}, native_{native}, logger_{logger} {}
 
   // See StackSampler.
   [[nodiscard]] std::optional<python::Refusal> add(const python::Target& target);
