@@ -4,36 +4,103 @@
 
 #include "base/file.hpp"
 #include "integration/detection.hpp"
+#include "procfs/cmdline.hpp"
+#include "procfs/stat.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
 namespace pyinject::test {
 
-// Detects reads and writes of a file by any process, including this one, from its construction on.
+// Detects changes of a file by any process, and opens and reads by this one and those that it
+// starts, from its construction on. Whatever else runs on this machine may look at any file.
 class Witness {
  public:
-  explicit Witness(const std::string& path) : events_{::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)} {
-    EXPECT_GE(::inotify_add_watch(events_.get(), path.c_str(), IN_ALL_EVENTS), 0);
+  explicit Witness(const std::string& path)
+      : changes_{::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)},
+        opens_{
+            ::fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY | O_CLOEXEC)},
+        ended_{::eventfd(0, EFD_CLOEXEC)} {
+    constexpr auto kChanges = IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
+    EXPECT_GE(::inotify_add_watch(changes_.get(), path.c_str(), kChanges), 0);
+    EXPECT_EQ(::setenv(kMark, mark_.c_str(), 1), 0);
+    EXPECT_EQ(::fanotify_mark(opens_.get(), FAN_MARK_ADD, FAN_OPEN_PERM | FAN_ACCESS_PERM, AT_FDCWD,
+                              path.c_str()),
+              0);
+    thread_ = std::thread{[this] { watch(); }};
   }
-  [[nodiscard]] bool saw_something() const {
+  ~Witness() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(ended_.get(), &one, sizeof one);
+    thread_.join();
+    ::unsetenv(kMark);
+  }
+  Witness(const Witness&) = delete;
+  Witness& operator=(const Witness&) = delete;
+
+  // Who did what; empty: nothing happened.
+  [[nodiscard]] std::string seen() const {
     std::array<char, 4096> buffer{};
-    return ::read(events_.get(), buffer.data(), buffer.size()) > 0;
+    const bool changed = ::read(changes_.get(), buffer.data(), buffer.size()) > 0;
+    const std::lock_guard lock{mutex_};
+    return (changed ? "it was changed; " : "") + opened_by_;
   }
 
  private:
-  base::UniqueFd events_;
+  static constexpr const char* kMark = "PYINJECT_TEST_WITNESS";  // inherited by what we start
+
+  // A process that opens the file waits until it is answered, and can be looked at.
+  void watch() {
+    std::array<pollfd, 2> readable{pollfd{.fd = opens_.get(), .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = ended_.get(), .events = POLLIN, .revents = 0}};
+    while (::poll(readable.data(), readable.size(), -1) >= 0 && readable[1].revents == 0) {
+      alignas(fanotify_event_metadata) std::array<char, 4096> buffer{};
+      auto left = ::read(opens_.get(), buffer.data(), buffer.size());
+      const auto* event = reinterpret_cast<const fanotify_event_metadata*>(buffer.data());
+      for (; FAN_EVENT_OK(event, left); event = FAN_EVENT_NEXT(event, left)) {
+        const base::UniqueFd file{event->fd};
+        note(base::Pid{event->pid});
+        const fanotify_response answer{.fd = event->fd, .response = FAN_ALLOW};
+        [[maybe_unused]] const auto written = ::write(opens_.get(), &answer, sizeof answer);
+      }
+    }
+  }
+  void note(base::Pid pid) {
+    if (pid.value() == ::getpid() || procfs::read_environ_value(pid, kMark) == mark_) {
+      const auto stat = procfs::read_stat(pid);
+      const std::lock_guard lock{mutex_};
+      opened_by_ +=
+          fmt::format("pid {} ({}) opened or read it; ", pid.value(), stat ? stat->name : "gone");
+    }
+  }
+
+  base::UniqueFd changes_;
+  base::UniqueFd opens_;
+  base::UniqueFd ended_;
+  const std::string mark_ = std::to_string(::getpid());
+  mutable std::mutex mutex_;  // protects opened_by_
+  std::string opened_by_;
+  std::thread thread_;
 };
 
 // Executes the lines that it reads. SECRET is a file of the host; /secret is the same file, mounted
@@ -137,7 +204,7 @@ exec "$@")";
   }
   // The host's file was not even opened, and our copy contains nothing of it.
   void expect_nothing_got_out() const {
-    EXPECT_FALSE(witness_->saw_something()) << "the host's file was touched";
+    EXPECT_EQ(witness_->seen(), "") << "the host's file was touched";
     EXPECT_THAT(base::read_file(copy()).value_or(""), testing::Not(testing::HasSubstr("SECRET")));
   }
   // The path at which perf looks for the map.

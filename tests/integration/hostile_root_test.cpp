@@ -14,6 +14,16 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
+TEST(Witness, TellsWhoOpensAFileOfThoseThatATestStarts) {
+  TempDir directory;
+  const auto file = directory.file("secret", "text");
+  const Witness witness{file};
+  EXPECT_EQ(run({"env", "-i", "cat", file}).out, "text") << "somebody else";
+  EXPECT_EQ(witness.seen(), "");
+  EXPECT_EQ(run({"sh", "-c", "head -c 1 \"$0\"", file}).out, "t");
+  EXPECT_THAT(witness.seen(), HasSubstr(" (head) opened or read it"));
+}
+
 TEST_F(HostileRoot, TheMapIsALinkOutOrNoFile) {
   for (const auto* const make :
        {"os.symlink(SECRET, MAP)", "os.symlink('../../../../../../../..' + SECRET, MAP)",
