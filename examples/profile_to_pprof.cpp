@@ -18,7 +18,10 @@ struct TemporaryDirectory {
       throw base::SystemError{"cannot make " + path, errno};
     }
   }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
 };
 
 // Records PID into FILE. The logger tells of what is missing.

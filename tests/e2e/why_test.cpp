@@ -230,17 +230,22 @@ TEST_P(WhyOfOne, SaysWhoHasTheGil) {
   for (const auto& holder : report.at("gil")) {
     if (!holder.at("tid").is_null()) {
       const auto& function = holder.at("held").at("function");
+      const auto& file = holder.at("held").at("file");
       const auto length = holder.at("seconds").get<double>();
       EXPECT_EQ(holder.at("waiters"), "worker-*");
       EXPECT_THAT(holder.at("thread"), StartsWith("worker-"));
-      // Of one that released it, the stack may not have been read.
-      EXPECT_TRUE(!function.is_null() || holder.at("released")) << holder;
+      // The functions that call compute(), too, have the GIL now and then, and those of a worker
+      // that only begins. Of one that released it, the stack may not have been read.
+      EXPECT_TRUE(function == "compute" || function == "handle_in_python" ||
+                  function == "handle_in_python_when_told" ||
+                  (file.is_string() && file.get<std::string>().ends_with("/threading.py")) ||
+                  (function.is_null() && holder.at("released")))
+          << holder;
       known += length;
       in_compute += function == "compute" ? length : 0;
     }
   }
   EXPECT_GT(known, 0.8 * waited);
-  // Now and then its caller has the GIL, and, in a worker that only begins, whatever that executes.
   EXPECT_GT(in_compute, 0.9 * known);
 }
 
