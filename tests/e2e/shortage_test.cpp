@@ -1,5 +1,6 @@
 // The tool, or the tool and its guard, run out of a resource when targets must be switched off.
 #include "base/file.hpp"
+#include "procfs/descriptors.hpp"
 #include "support/checked_target.hpp"
 #include "support/child_process.hpp"
 #include "support/guards.hpp"
@@ -12,10 +13,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,6 +29,13 @@ namespace {
 using base::Deadline;
 using testing::HasSubstr;
 
+bool has_timer(base::Pid pid) {
+  const auto open = procfs::list_descriptors(pid).value_or(std::vector<int>{});
+  return std::ranges::any_of(open, [pid](int number) {
+    return procfs::read_descriptor_link(pid, number) == "anon_inode:[timerfd]";
+  });
+}
+
 class ShortageTest : public testing::Test {
  protected:
   // Records until end() is called.
@@ -34,6 +44,11 @@ class ShortageTest : public testing::Test {
         test::tool(), "record", "-e", "cpu-clock", "-F", "99", "-p", target_.pid_text(), "-o",
         directory_ / "perf.data", "--", "sh", "-c", "echo begun; read line"});
     ASSERT_EQ(tool_->read_line(Deadline::after(kPatience)), "begun") << tool_->err();
+    // The command may be ahead of the tool: the timer is the last thing that it opens.
+    const auto patience = Deadline::after(kPatience);
+    while (!has_timer(tool_->pid())) {
+      ASSERT_FALSE(patience.expired()) << tool_->err();
+    }
   }
   ExitStatus end() {
     tool_->write("\n");
