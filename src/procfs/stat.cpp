@@ -110,6 +110,12 @@ bool has_ended(const base::ProcessId& id) {
   return ::kill(id.pid.value(), 0) != 0 && errno == ESRCH;
 }
 
+bool runs_another(const base::ProcessId& id, base::RemoteAddress stack_begin) {
+  const auto stat = stack_begin.is_null() ? std::nullopt : read_stat(id.pid);
+  return stat && stat->start_time == id.start_time && !stat->stack_begin.is_null() &&
+         stat->stack_begin != stack_begin;  // null: it is exiting
+}
+
 std::uint64_t ticks_since_boot() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);

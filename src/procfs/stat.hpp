@@ -52,7 +52,12 @@ struct Stat {
 // read_stat().
 [[nodiscard]] bool has_ended(const base::ProcessId& id);
 
-// The same, but waits up to 100 ms for a process that is exiting right now: a process without
+// Whether process ID provably runs another program than the one with STACK_BEGIN (after an exec;
+// not without address space randomization and with an environment of the same size). Throws as
+// read_stat().
+[[nodiscard]] bool runs_another(const base::ProcessId& id, base::RemoteAddress stack_begin);
+
+// As has_ended(), but waits up to 100 ms for a process that is exiting right now: a process without
 // memory causes many other kinds of failure. False also if the state cannot be determined.
 [[nodiscard]] bool ends_now(const base::ProcessId& id);
 

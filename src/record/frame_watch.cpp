@@ -64,15 +64,19 @@ void FrameWatch::know(const targets::ActiveTarget& active) {
   (void)know_interpreter(active.target);
 }
 
-const weave::Interpreter& FrameWatch::know_interpreter(const python::Target& target) {
+const weave::Interpreter* FrameWatch::know_interpreter(const python::Target& target) {
   weave::Interpreter interpreter{
       .evaluator = {},
       .frame_pointers = target.frame_pointers,
       .seen = clock_ ? std::optional{base::now_by(*clock_)} : std::nullopt};
+  // Otherwise that may be a time of the program that it has executed since.
+  if (procfs::runs_another(target.id, target.stack_begin)) {
+    return nullptr;
+  }
   for (const auto& range : python::evaluator_ranges(target)) {
     interpreter.evaluator.push_back({.begin = range.begin.value(), .end = range.end.value()});
   }
-  return interpreters_[static_cast<std::uint32_t>(target.id.pid.value())].emplace_back(
+  return &interpreters_[static_cast<std::uint32_t>(target.id.pid.value())].emplace_back(
       std::move(interpreter));
 }
 
@@ -84,8 +88,12 @@ void FrameWatch::add(const targets::ActiveTarget& active) {
   const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
   const auto now = clock_ ? base::now_by(*clock_) : 0;
   auto opened = python::StackReader::of(target);
-  const bool evaluator = !know_interpreter(target).evaluator.empty();
-  if (const auto* const why = std::get_if<std::string>(&opened); why != nullptr || !evaluator) {
+  const auto* const interpreter = know_interpreter(target);
+  if (interpreter == nullptr) {
+    return;
+  }
+  if (const auto* const why = std::get_if<std::string>(&opened);
+      why != nullptr || interpreter->evaluator.empty()) {
     if (!procfs::ends_now(target.id)) {
       logger_.warning("pid {}: functions entered before the attach cannot be named: {}", pid,
                       why != nullptr ? *why : "the evaluator was not found");

@@ -82,7 +82,8 @@ class FrameWatch {
     std::uint64_t looks_at_suspended = 0;
     std::chrono::steady_clock::time_point next_look_for_greenlets = {};
   };
-  const weave::Interpreter& know_interpreter(const python::Target& target);
+  // nullptr: TARGET has executed another program. Valid until the next call.
+  const weave::Interpreter* know_interpreter(const python::Target& target);
   void forget_watched(std::uint32_t pid);
   void look_at(std::uint32_t pid, Watched& watched);
   void begin(std::uint32_t pid, Watched& watched, const python::ThreadStack& stack);

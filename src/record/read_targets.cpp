@@ -23,6 +23,12 @@ bool runs_still(const python::Target& target) {
          procfs::read_process_id(target.id.pid) == target.id;
 }
 
+Refusal gone() {
+  return {.reason = Reason::kExited,
+          .found = "the process exited or runs another program now",
+          .remedy = {}};
+}
+
 }  // namespace
 
 std::optional<Refusal> ReadTargets::add(const python::Target& target) {
@@ -30,9 +36,7 @@ std::optional<Refusal> ReadTargets::add(const python::Target& target) {
   // An exec removes the target from the sampler; add() may have come after that exec.
   if (!runs_still(target)) {
     sampler_.remove(target.id.pid);
-    return Refusal{.reason = Reason::kExited,
-                   .found = "the process exited or runs another program now",
-                   .remedy = {}};
+    return gone();
   }
   return refusal;
 }
@@ -46,6 +50,10 @@ std::optional<Refusal> ReadTargets::read_from(const python::Target& target) {
       .evaluator = {},  // also without ranges: it is a Python
       .frame_pointers = target.frame_pointers,
       .seen = clock_ ? std::optional{base::now_by(*clock_)} : std::nullopt};
+  // Otherwise that may be a time of the program that it has executed since.
+  if (procfs::runs_another(target.id, target.stack_begin)) {
+    return gone();
+  }
   const auto& frames = std::get<python::FrameLayout>(layout);
   if (flags_.tasks && frames.running_task == 0 && !frames.tasks_later) {
     warn_without_tasks(target);

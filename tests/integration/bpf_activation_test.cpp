@@ -42,6 +42,9 @@ os.execv('/proc/self/exe', command[:command.index('-c')] + ['-c', program])
   const auto again = sampler.add(target);
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->reason, python::Reason::kExited);
+  // Samples of the new program are not those of the Python that was examined.
+  const auto interpreters = sampler.interpreters();
+  EXPECT_EQ(interpreters.at(static_cast<std::uint32_t>(python.pid().value())).size(), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfActivation, testing::ValuesIn(interpreters()),
