@@ -32,9 +32,13 @@ void ProfileFile::require_suffix(const std::string& path) {
                          record::kUsage};
 }
 
-void ProfileFile::write(const report::Profile& profile, const std::string& title,
-                        base::Logger& logger) {
+void ProfileFile::write(report::Profile profile, const std::string& title, base::Logger& logger) {
   const auto facts = profile.samples.empty() ? "no samples" : facts_of(profile);
+  const auto all = profile.lost + profile.samples.size();
+  if (profile.lost != 0) {
+    profile.notes.push_back(
+        fmt::format("{} of {} samples and waits are missing", profile.lost, all));
+  }
   const auto* const format = exports::format_of_file(path_);
   if (format == nullptr) {
     file_.write(exports::flamegraph(profile, nullptr, {.title = title, .facts = facts}));
@@ -47,7 +51,7 @@ void ProfileFile::write(const report::Profile& profile, const std::string& title
   file_.complete();
   if (profile.lost != 0) {
     logger.warning("{}: {} of {} samples and waits are missing: a lower -F, or a shorter -d, helps",
-                   base::printable(path_), profile.lost, profile.lost + profile.samples.size());
+                   base::printable(path_), profile.lost, all);
   }
   logger.info("{}: {}", base::printable(path_), facts);
 }

@@ -6,6 +6,7 @@
 #include "pyinject/report/profile.hpp"
 
 #include <string>
+#include <utility>
 
 namespace pyinject::cli {
 
@@ -17,8 +18,9 @@ class ProfileFile {
 
   // Throws base::Error.
   explicit ProfileFile(std::string path) : path_{std::move(path)}, file_{path_} {}
-  // The file appears when this returns. TITLE: of a page. Throws base::Error.
-  void write(const report::Profile& profile, const std::string& title, base::Logger& logger);
+  // The file appears when this returns, with what is missing of PROFILE among its notes. TITLE: of
+  // a page. Throws base::Error.
+  void write(report::Profile profile, const std::string& title, base::Logger& logger);
 
  private:
   std::string path_;

@@ -24,9 +24,11 @@
 #include <csignal>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <poll.h>
 #include <unistd.h>
@@ -125,7 +127,8 @@ class Top {
   Top(const TopCommand& command, live::LiveSampler& sampler, targets::StopSignals& signals)
       : command_{command}, sampler_{sampler}, signals_{signals} {}
 
-  void show_once(base::Logger& logger);
+  // Why the profile may be incomplete, a sentence each.
+  std::vector<std::string> show_once(base::Logger& logger);
   void show();
   // The signal that ended it; 0: none.
   [[nodiscard]] int signal() const { return signal_; }
@@ -190,7 +193,7 @@ void Top::end_interval() {
   }
 }
 
-void Top::show_once(base::Logger& logger) {
+std::vector<std::string> Top::show_once(base::Logger& logger) {
   const auto end = Deadline::after(command_.duration);
   sampler_.profile().share_since_start();
   while (signal_ == 0 && !end.expired() && !sampler_.ended()) {
@@ -198,19 +201,20 @@ void Top::show_once(base::Logger& logger) {
     (void)wait_until(Deadline::after(std::min<nanoseconds>(kInterval, left)), false);
     end_interval();
   }
-  if (const auto lacks = live::incompleteness(sampler_.profile(), facts()); !lacks.empty()) {
-    logger.warning("{}", lacks);
-  }
   perfdata::TargetGaps gaps;
   for (const auto pid : command_.pids) {
     targets::add_if_it_cannot_run(pid, gaps);
   }
-  for (const auto& gap : perfdata::sentences(gaps)) {
-    logger.warning("{}", gap);
+  auto notes = perfdata::sentences(gaps);
+  if (const auto lacks = live::incompleteness(sampler_.profile(), facts()); !lacks.empty()) {
+    notes.insert(notes.begin(), lacks);
+  }
+  for (const auto& note : notes) {
+    logger.warning("{}", note);
   }
   if (command_.json) {
     base::write_all(STDOUT_FILENO, live::to_json(sampler_.profile(), facts()), "standard output");
-    return;
+    return notes;
   }
   std::string text =
       sampler_.no_bpf().empty() ? live::uses_text(sampler_.profile()) + "\n\n" : std::string{};
@@ -219,6 +223,7 @@ void Top::show_once(base::Logger& logger) {
     text += live::to_text(sampler_.profile(), {.view = view, .most = kMostRows}) + "\n";
   }
   base::write_all(STDOUT_FILENO, text, "standard output");
+  return notes;
 }
 
 bool Top::press_keys(Screen& screen, live::LiveView& view) {
@@ -299,9 +304,15 @@ int run_top(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
     return kFailure;
   }
   Top top{command, sampler, signals};
-  command.once ? top.show_once(logger) : top.show();
-  if (file) {
-    file->write(sampler.kept(), "top", logger);
+  if (command.once) {
+    auto notes = top.show_once(logger);
+    if (file) {
+      auto profile = sampler.kept();
+      profile.notes = std::move(notes);
+      file->write(std::move(profile), "top", logger);
+    }
+  } else {
+    top.show();
   }
   return top.signal() == 0 ? 0 : kSignalled + top.signal();
 }

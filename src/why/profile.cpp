@@ -1,5 +1,6 @@
 #include "why/profile.hpp"
 
+#include "perfdata/target_gaps.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
 #include "report/clock.hpp"
 #include "report/names.hpp"
@@ -7,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -145,6 +148,19 @@ report::Profile Builder::build() && {
   }
   auto profile = std::move(profile_).finish();
   profile.lost = recording_.lost;
+  if (auto lacks = perfdata::incompleteness(accounts_.kinds, false); !lacks.empty()) {
+    profile.notes.push_back(std::move(lacks));
+  }
+  perfdata::TargetGaps gaps;
+  if (const base::Pid pid{recording_.pid}; !recording_.frozen.empty()) {
+    gaps.add(perfdata::Gap::kFrozen, pid, recording_.frozen);
+  } else if (recording_.stopped) {
+    gaps.add(perfdata::Gap::kStopped, pid);
+  }
+  std::ranges::move(perfdata::sentences(gaps), std::back_inserter(profile.notes));
+  if (recording_.cut) {
+    profile.notes.emplace_back(kCutText);
+  }
   profile.clock = report::monotonic_clock();
   return profile;
 }

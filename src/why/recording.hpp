@@ -139,6 +139,10 @@ struct ThreadFacts {
   std::uint64_t for_cpu = 0;  // runnable, but without a CPU
 };
 
+// Says what Recording::cut means.
+inline constexpr std::string_view kCutText =
+    "more events than fit into memory: the end of the recording is missing";
+
 struct Recording {
   int pid = 0;
   std::string command;

@@ -410,8 +410,7 @@ void Judge::add_gaps() {
     add("stacks", lacks, dump_of(recording_));
   }
   if (recording_.cut) {
-    add("cut", "more events than fit into memory: the end of the recording is missing",
-        fmt::format("perf-pyinject why -p {} -d 1", recording_.pid));
+    add("cut", std::string{kCutText}, fmt::format("perf-pyinject why -p {} -d 1", recording_.pid));
   }
   if (recording_.exited && report_.cause != "exited") {
     add("exited", "the process exited during the recording", "");

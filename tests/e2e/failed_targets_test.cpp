@@ -3,6 +3,7 @@
 #include "e2e/failed_recordings.hpp"
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/deadline.hpp"
+#include "support/page.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 
@@ -101,8 +102,14 @@ TEST_P(FailedRecordings, SayThatTheTargetIsFrozen) {
   EXPECT_THAT(messages, HasSubstr(": 0 samples"));
   expect_readers_repeat(messages, frozen);
   expect_readers_say(HasSubstr("no samples"));
-  EXPECT_THAT(run_tool({"why", "-d", "1", "-p", pid()}).out, HasSubstr(frozen));
-  EXPECT_THAT(run_tool({"top", "--once", "-d", "1", "-p", pid()}).err, HasSubstr(frozen));
+  const TempDir pages;
+  const auto why = pages / "why.html";
+  EXPECT_THAT(run_tool({"why", "-d", "1", "-p", pid(), "-o", why}).out, HasSubstr(frozen));
+  EXPECT_THAT(data_of_page(why).at("notes").dump(), HasSubstr(frozen));
+  const auto top = pages / "top.html";
+  EXPECT_THAT(run_tool({"top", "--once", "-d", "1", "-p", pid(), "-o", top}).err,
+              HasSubstr(frozen));
+  EXPECT_THAT(data_of_page(top).at("notes").dump(), HasSubstr(frozen));
 }
 
 TEST_P(FailedRecordings, SayThatTheTargetWasFrozenMeanwhile) {

@@ -8,6 +8,7 @@
 #include "support/covering.hpp"
 #include "support/decoded_message.hpp"
 #include "support/interpreters.hpp"
+#include "support/page.hpp"
 #include "support/paths.hpp"
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
@@ -222,12 +223,7 @@ Shares shares_of_labels(const std::string& pprof) {
 
 // Of the samples in the page that `flamegraph` writes.
 Shares shares_of_page(const std::string& page) {
-  constexpr auto kDecode = R"(
-import base64, re, sys, zlib
-data = re.search('type="application/octet-stream">([^<]*)<', open(sys.argv[1]).read()).group(1)
-sys.stdout.write(zlib.decompress(base64.b64decode(data)).decode())
-)";
-  const auto data = json::parse(run({"python3", "-c", kDecode, page}).out);
+  const auto data = data_of_page(page);
   const auto& samples = data.at("samples");
   Shares shares;
   double all = 0;

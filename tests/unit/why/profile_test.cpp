@@ -15,6 +15,8 @@ namespace pyinject::why {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 
 class WhyProfileTest : public testing::Test, protected MadeRecording {
  protected:
@@ -82,6 +84,16 @@ TEST_F(WhyProfileTest, MarksStacksThatAreNotWhole) {
       {.time = at(20), .tid = 1, .kind = Event::Kind::kSample, .code = CodeKind::kEvaluator});
   EXPECT_THAT(lines(), ElementsAre("cpu-clock 50: [truncated: python stack];inner",
                                    "cpu-clock 50: [unnamed Python functions]"));
+  EXPECT_THAT(profile.notes,
+              ElementsAre(HasSubstr("100.0 % of the 2 samples lack Python functions")));
+}
+
+TEST_F(WhyProfileTest, SaysThatTheEndOfTheRecordingIsMissing) {
+  EXPECT_THAT(lines(), IsEmpty());
+  EXPECT_THAT(profile.notes, IsEmpty());
+  recording.cut = true;
+  EXPECT_THAT(lines(), IsEmpty());
+  EXPECT_THAT(profile.notes, ElementsAre(HasSubstr("the end of the recording is missing")));
 }
 
 }  // namespace
