@@ -48,8 +48,10 @@ std::string threads_of(const Group& group, std::uint64_t length) {
 }
 
 void add_group(const Group& group, std::uint64_t length, std::string& text) {
-  text += fmt::format("\n{} ({}): has work {:.0f} % of the time\n", shown(group.name),
-                      threads_of(group, length), share(group.busy, group.wall) * 100);
+  const auto threads = threads_of(group, length);
+  text += fmt::format("\n{}{}: has work {:.0f} % of the time\n", shown(group.name),
+                      group.name == threads ? "" : fmt::format(" ({})", threads),
+                      share(group.busy, group.wall) * 100);
   for (const auto& use : group.uses) {
     const auto part = share(use.time, group.wall);
     if (part < kLeast) {

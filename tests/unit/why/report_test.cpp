@@ -145,6 +145,13 @@ TEST_F(ReportTest, GroupsThreadsWhoseNamesDifferInDigits) {
   EXPECT_THAT(made.groups.front().tids, SizeIs(2));
 }
 
+TEST_F(ReportTest, SaysTheNumberOfAThreadWithoutANameOnce) {
+  busy(1);
+  EXPECT_THAT(to_text(report()), HasSubstr("\nthread 1: has work 100 % of the time\n"));
+  thread(1, "main");
+  EXPECT_THAT(to_text(report()), HasSubstr("\nmain (thread 1): has work 100 % of the time\n"));
+}
+
 TEST_F(ReportTest, GroupsShortThreads) {
   for (const std::uint32_t tid : {11U, 12U, 13U}) {
     event(tid, 20 * tid, Event::Kind::kStart);
