@@ -1,6 +1,7 @@
 #include "live/profile.hpp"
 
 #include "bpf/stack_kind.hpp"
+#include "report/names.hpp"
 
 #include <fmt/format.h>
 
@@ -232,7 +233,7 @@ void Profile::describe(View view, Row& row) const {
         row.name = known->qualname;
         row.place = known->file;
       } else {
-        row.name = code == 0 ? "[no Python function]" : "[unknown]";
+        row.name = code == 0 ? report::kNoFunctionName : "[unknown]";
       }
       row.line = view == View::kLines ? lower(id) : known == nullptr ? 0 : known->first_line;
       break;

@@ -11,8 +11,6 @@
 
 namespace pyinject::report {
 
-inline constexpr std::string_view kNoFunctionName = "(no Python function)";
-
 // {"version", "view", "tables": []}
 [[nodiscard]] inline nlohmann::json json_of_view(View view) {
   return {{"version", 1}, {"view", name_of(view)}, {"tables", nlohmann::json::array()}};

@@ -5,8 +5,12 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace pyinject::report {
+
+// Stands for the Python function of a stack that has none, in tables.
+inline constexpr std::string_view kNoFunctionName = "(no Python function)";
 
 // The name of FUNCTION; "[libc.so.6]" for native code without a symbol, "[unknown]" for code in no
 // file. Not made printable.

@@ -2,6 +2,7 @@
 
 #include "base/columns.hpp"
 #include "base/text.hpp"
+#include "report/names.hpp"
 #include "report/text_parts.hpp"
 
 #include <fmt/format.h>
@@ -89,7 +90,7 @@ Row sum_of_rest(const Table& table, std::size_t shown) {
 }
 
 std::string others_name(View view) {
-  return view == View::kTasks ? "(no task)" : "(no Python function)";
+  return std::string{view == View::kTasks ? "(no task)" : kNoFunctionName};
 }
 
 std::string table_text(const Table& table, const TextOptions& options) {

@@ -1,6 +1,7 @@
 #include "base/columns.hpp"
 #include "base/text.hpp"
 #include "report/json_rows.hpp"
+#include "report/names.hpp"
 #include "report/text_parts.hpp"
 #include "report/views.hpp"
 

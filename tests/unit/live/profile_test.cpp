@@ -286,7 +286,7 @@ TEST_F(LiveProfile, CountsAStackForAllSamplesThatItStandsFor) {
 TEST_F(LiveProfile, ShowsThreadsThatRunNoPython) {
   add(stack_of({}), 4);
   profile.end_interval(seconds{1});
-  EXPECT_EQ(profile.table({}).rows.at(0).name, "[no Python function]");
+  EXPECT_EQ(profile.table({}).rows.at(0).name, "(no Python function)");
 }
 
 // Whatever a program makes, memory is limited.
