@@ -111,9 +111,13 @@ bool has_ended(const base::ProcessId& id) {
 }
 
 bool runs_another(const base::ProcessId& id, base::RemoteAddress stack_begin) {
-  const auto stat = stack_begin.is_null() ? std::nullopt : read_stat(id.pid);
-  return stat && stat->start_time == id.start_time && !stat->stack_begin.is_null() &&
-         stat->stack_begin != stack_begin;  // null: it is exiting
+  try {
+    const auto stat = stack_begin.is_null() ? std::nullopt : read_stat(id.pid);
+    return stat && stat->start_time == id.start_time && !stat->stack_begin.is_null() &&
+           stat->stack_begin != stack_begin;  // null: it is exiting
+  } catch (const base::Error&) {
+    return false;
+  }
 }
 
 std::uint64_t ticks_since_boot() {

@@ -52,9 +52,8 @@ struct Stat {
 // read_stat().
 [[nodiscard]] bool has_ended(const base::ProcessId& id);
 
-// Whether process ID provably runs another program than the one with STACK_BEGIN (after an exec;
-// not without address space randomization and with an environment of the same size). Throws as
-// read_stat().
+// Whether process ID has provably executed another program than the one with STACK_BEGIN. That is
+// not seen if both have the same, as without address space randomization.
 [[nodiscard]] bool runs_another(const base::ProcessId& id, base::RemoteAddress stack_begin);
 
 // As has_ended(), but waits up to 100 ms for a process that is exiting right now: a process without

@@ -62,9 +62,10 @@ TEST(Shortage, SaysNothingAboutAProcess) {
   const pid_t child = ::fork();
   if (child == 0) {
     const Pid self{::getpid()};
+    const auto id = read_process_id(self).value();
     const rlimit none{};
     ::setrlimit(RLIMIT_NOFILE, &none);
-    int told = 0;
+    int told = runs_another(id, base::RemoteAddress{1}) ? 10 : 0;
     for (const std::function<void()>& look : std::vector<std::function<void()>>{
              [&] { (void)list_tasks(self); }, [&] { (void)list_processes(); },
              [&] { (void)read_stat(self); }, [&] { (void)read_status(self); },
@@ -90,6 +91,17 @@ TEST(HasEnded, TakesProof) {
   EXPECT_FALSE(has_ended(self));
   EXPECT_TRUE(has_ended({.pid = self.pid, .start_time = self.start_time + 1}));
   EXPECT_TRUE(has_ended({.pid = Pid{0x7fffffff}, .start_time = 1}));
+}
+
+TEST(RunsAnother, TakesProof) {
+  const Pid self{::getpid()};
+  const auto id = read_process_id(self).value();
+  const auto begin = read_stat(self).value().stack_begin;
+  EXPECT_FALSE(runs_another(id, begin));
+  EXPECT_TRUE(runs_another(id, begin + 16));
+  EXPECT_FALSE(runs_another(id, {})) << "unknown";
+  EXPECT_FALSE(runs_another({.pid = self, .start_time = id.start_time + 1}, begin + 16));
+  EXPECT_FALSE(runs_another({.pid = Pid{0x7fffffff}, .start_time = 1}, begin)) << "it has ended";
 }
 
 TEST(Cmdline, KeepsEmptyArguments) {
