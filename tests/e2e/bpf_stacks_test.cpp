@@ -21,8 +21,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The engine's promise. Valid: 100.0, with the one decimal of the published figures.
-constexpr double kToTheLeaf = 98.5;
+// Of samples in user space. The rest is time that the programs really spend elsewhere, as much as
+// the machine makes of it: 0.3 to 3.2 % have been seen. An engine that loses the innermost function
+// of one stack in twenty fails.
+constexpr double kToTheLeaf = 95;
+// With the one decimal of the published figures.
 constexpr double kValid = 100;
 
 struct Case {

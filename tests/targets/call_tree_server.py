@@ -10,7 +10,7 @@ A line with a number N on stdin is answered after N more rounds of the main thre
 far; a line `fork N` after the exit of a child that made N rounds, with that child's pid; `nest` immediately, and from
 then on there are two more functions between `main` and the rounds. It exits when its stdin is closed.
 
-Nearly all time is spent in the functions named burn_*; with `long` all but about five samples in a thousand.
+Nearly all time is spent in the functions named burn_*; with `long` all but one to three samples in a hundred.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ except ImportError:
 
 LONG = sys.argv[1:] == ["long"]
 COUNT = 6400  # until the trees are complete
-LONG_COUNT = 128000
+LONG_COUNT = 256000
 LEARNING_ROUNDS = 3
 ROUNDS_BETWEEN_LOOKS = 1 if LONG else 8  # polling stdin releases the GIL
 
