@@ -1,7 +1,6 @@
 #include "base/format.hpp"
 #include "base/text.hpp"
 #include "procfs/own_rights.hpp"
-#include "procfs/stat.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "targets/examine_all.hpp"
@@ -31,6 +30,13 @@ bool is_ordinary(Reason reason) {
          reason == Reason::kOwnProcess || reason == Reason::kNoPermission;
 }
 
+// Whether a process that was refused for REASON stays what it is. One that has not mapped its
+// interpreter yet, or that is about to exec, may still become a Python.
+bool is_final(Reason reason, const ProcessImage& image) {
+  return reason != Reason::kNotInitialized && reason != Reason::kNotPython &&
+         !(python::has_gone(reason) && lives(image.id));
+}
+
 // Limit for processes that the user did not give: a program that keeps starting old Pythons says
 // nothing new.
 constexpr std::size_t kMostWarnings = 100;
@@ -50,44 +56,22 @@ ProcessManager::~ProcessManager() {
   }
 }
 
-ProcessManager::Turn::Turn(ProcessManager& manager) : manager_{manager} {
-  std::unique_lock lock{manager_.mutex_};
-  manager_.turn_ended_.wait(lock, [this] { return !manager_.taken_; });
-  manager_.taken_ = true;
-}
-
-ProcessManager::Turn::~Turn() {
-  const std::scoped_lock lock{manager_.mutex_};
-  manager_.taken_ = false;
-  manager_.announced_.reset();
-  manager_.turn_ended_.notify_all();
-}
-
-bool ProcessManager::Turn::announces(const std::shared_ptr<ActiveTarget>& active) {
-  const std::scoped_lock lock{manager_.mutex_};
-  if (std::ranges::find(manager_.active_, active) == manager_.active_.end()) {
-    return false;
-  }
-  manager_.announced_ = active->target.id.pid;
-  return true;
-}
-
 void ProcessManager::tell(const Event& event) {
   if (options_.on_event) {
-    const Turn turn{*this};
+    const TargetTable::Turn turn{table_};
     options_.on_event(event);
   }
 }
 
-void ProcessManager::announce(const std::shared_ptr<ActiveTarget>& active, nanoseconds duration) {
+void ProcessManager::announce(const ActiveTarget& active, nanoseconds duration) {
   tell({.kind = EventKind::kActivated,
-        .pid = active->target.id.pid,
+        .pid = active.target.id.pid,
         .reason = {},
         .duration = duration});
   if (listener_) {
-    Turn turn{*this};
+    TargetTable::Turn turn{table_};
     if (turn.announces(active)) {
-      listener_(*active);
+      listener_(active);
     }
   }
 }
@@ -129,7 +113,9 @@ Selection ProcessManager::select(const std::vector<base::Pid>& pids, bool named)
       const bool accepted = options_.families && refused->refusal.reason == Reason::kNotPython;
       refuse(pid, refused->refusal, named && !accepted);
       selection.complete = selection.complete && accepted;
-      settle(pid, refused->refusal.reason);
+      if (const auto image = image_of(pid); image && is_final(refused->refusal.reason, *image)) {
+        table_.settle(*image);
+      }
       if (refused->refusal.reason == Reason::kNotPython) {
         selection.no_pythons.insert(pid);
       }
@@ -145,34 +131,18 @@ Selection ProcessManager::select(const std::vector<base::Pid>& pids, bool named)
   return selection;
 }
 
-// A process that has not mapped its interpreter yet, or that is about to exec, may still become a
-// Python.
-void ProcessManager::settle(base::Pid pid, Reason reason) {
-  const auto image = image_of(pid);
-  if (image && reason != Reason::kNotInitialized && reason != Reason::kNotPython &&
-      !(python::has_gone(reason) && lives(image->id))) {
-    const std::scoped_lock lock{mutex_};
-    settled_.insert_or_assign(pid, *image);
-  }
-}
-
 Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
   const base::Pid pid = target.id.pid;
   for (const auto& warning : target.warnings) {
     logger_.warning("pid {}: {}", pid.value(), warning);
   }
-  {
-    const std::scoped_lock lock{mutex_};
-    settled_.insert_or_assign(pid,
-                              ProcessImage{.id = target.id, .stack_begin = target.stack_begin});
-    // Nothing may throw once the target is on: reserve room for all concurrent activations.
-    active_.reserve(active_.size() + kMostAtATime);
-  }
+  table_.settle({.id = target.id, .stack_begin = target.stack_begin});
   if (options_.before_activation) {
-    const Turn turn{*this};
+    const TargetTable::Turn turn{table_};
     options_.before_activation(target);
   }
   const auto active = std::make_shared<ActiveTarget>();
+  TargetTable::Entry entry{active};
   const auto begin = Clock::now();
   std::variant<python::Activation, Refusal> result;
   try {
@@ -184,8 +154,7 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
     result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
     // The target may be on.
     if (!deactivate_one(target, options_.deactivation_deadline)) {
-      const std::scoped_lock lock{mutex_};
-      left_on_.push_back(target);
+      table_.add_left_on(target);
     }
   }
   const auto duration = Clock::now() - begin;
@@ -198,8 +167,7 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
         refusal->reason == Reason::kDeadline || refusal->reason == Reason::kStopDeadline;
     if (attempt.again && met_deadline && !cancelled_) {
       logger_.debug("pid {}: {}; trying again later", pid.value(), python::describe(*refusal));
-      const std::scoped_lock lock{mutex_};
-      settled_.erase(pid);
+      table_.try_again(pid);
       return Late::kNotYet;
     }
     refuse(pid, *refusal, attempt.loud);
@@ -210,15 +178,12 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
   const auto notes = std::exchange(std::get<python::Activation>(result).notes, {});
   active->target = std::move(target);
   active->activation = std::get<python::Activation>(std::move(result));
-  {
-    const std::scoped_lock lock{mutex_};
-    active_.push_back(active);
-    ++stats_.activated;
-  }
+  table_.add(std::move(entry));
+  ++stats_.activated;
   for (const auto& note : notes) {
     logger_.warning("pid {}: {}", pid.value(), note);
   }
-  announce(active, duration);
+  announce(*active, duration);
   return Late::kActive;
 }
 
@@ -262,25 +227,6 @@ void ProcessManager::missed(base::Pid pid) {
       pid,
       {.reason = Reason::kExited, .found = "it ended before it could be activated", .remedy = {}},
       false);
-}
-
-ActiveTargets ProcessManager::active() const {
-  const std::scoped_lock lock{mutex_};
-  return {active_.begin(), active_.end()};
-}
-
-std::shared_ptr<const ActiveTarget> ProcessManager::forget(base::Pid pid) {
-  std::unique_lock lock{mutex_};
-  turn_ended_.wait(lock, [&] { return announced_ != pid; });
-  settled_.erase(pid);
-  const auto found =
-      std::ranges::find_if(active_, [&](const auto& one) { return one->target.id.pid == pid; });
-  if (found == active_.end()) {
-    return nullptr;
-  }
-  auto gone = std::move(*found);
-  active_.erase(found);
-  return gone;
 }
 
 // Any process of a session may switch off what the session has activated.
@@ -339,14 +285,8 @@ bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds de
 
 bool ProcessManager::deactivate_all(const std::vector<python::Target>& others) {
   reserve_.release();
-  std::vector<python::Target> pending = std::exchange(left_on_, {});
-  for (const auto& active : active_) {
-    if (active->activation.before == python::TrampolineState::kOff) {
-      pending.push_back(active->target);
-      // Do not try again in the destructor, whatever the outcome.
-      active->activation.before = python::TrampolineState::kOnByUs;
-    }
-  }
+  // Not tried again in the destructor, whatever the outcome.
+  std::vector<python::Target> pending = table_.take_switched_on();
   pending.insert(pending.end(), others.begin(), others.end());
   const auto deadline = base::Deadline::after(options_.deactivation_deadline);
   bool hurried = false;
@@ -364,16 +304,7 @@ bool ProcessManager::deactivate_all(const std::vector<python::Target>& others) {
 }
 
 void ProcessManager::keep_trampolines() {
-  std::vector<python::Target> targets;
-  {
-    const std::scoped_lock lock{mutex_};
-    for (const auto& active : active_) {
-      if (active->activation.before == python::TrampolineState::kOff) {
-        targets.push_back(active->target);
-      }
-    }
-  }
-  for (const auto& target : targets) {
+  for (const auto& target : table_.switched_on()) {
     // A persistent failure is reported when the target is switched off.
     try {
       if (const auto refusal = handler_.keep_trampolines(target, kKeepingShare)) {

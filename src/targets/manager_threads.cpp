@@ -1,5 +1,4 @@
 // Activations by several threads: of many processes at the start, and of those that appear later.
-#include "procfs/stat.hpp"
 #include "targets/process_manager.hpp"
 
 #include <algorithm>
@@ -64,18 +63,14 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace
-
-std::optional<ProcessImage> image_of(base::Pid pid) {
-  const auto stat = procfs::read_stat(pid);
-  if (!stat) {
-    return std::nullopt;
-  }
-  return ProcessImage{.id = {.pid = pid, .start_time = stat->start_time},
-                      .stack_begin = stat->stack_begin};
+// Whether it is on by SESSION, which has not touched it.
+bool is_on_by(const std::optional<base::ProcessId>& session, const python::Detection& detection) {
+  const auto* const target = std::get_if<python::Target>(&detection);
+  return target != nullptr && target->state == python::TrampolineState::kOnByUs &&
+         target->owner == session;
 }
 
-bool lives(base::ProcessId id) { return !procfs::has_ended(id); }
+}  // namespace
 
 // An activation mostly waits for its target, and some targets never reach a safe point. Waiting
 // activations do not count against the limit, and all share one deadline. Targets still pending
@@ -174,29 +169,17 @@ LateArrival ProcessManager::activate_late(base::Pid pid) {
   if (!image || cancelled_) {
     return {.late = cancelled_ ? Late::kRefused : Late::kGone};
   }
-  {
-    const std::scoped_lock lock{mutex_};
-    if (pending_.contains(pid)) {
-      return {.late = Late::kKnown};
-    }
-    if (const auto settled = settled_.find(pid); settled != settled_.end()) {
-      return {.late = settled->second.same_as(*image) ? Late::kKnown : Late::kDifferentProgram};
-    }
-    pending_.insert(pid);
+  if (const auto known = table_.begin(*image)) {
+    return {.late = *known};
   }
   const auto done = [&](LateArrival arrival, const std::optional<ProcessImage>& settled) {
-    const std::scoped_lock lock{mutex_};
-    pending_.erase(pid);
-    if (settled) {
-      settled_.insert_or_assign(pid, *settled);
-    } else {
-      settled_.erase(pid);
-    }
+    table_.end(pid, settled);
     return arrival;
   };
   try {
     auto detection = detect_late(pid);
-    if (!options_.late_activations && !inherits(detection)) {
+    const bool inherited = is_on_by(own_session(), detection);
+    if (!options_.late_activations && !inherited) {
       return done({.late = Late::kRefused}, image);
     }
     if (const auto* refused = std::get_if<python::Refused>(&detection)) {
@@ -211,7 +194,7 @@ LateArrival ProcessManager::activate_late(base::Pid pid) {
     }
     auto& target = std::get<python::Target>(detection);
     const ProcessImage looked_at{.id = target.id, .stack_begin = target.stack_begin};
-    if (inherits(detection)) {
+    if (inherited) {
       return done({.late = Late::kInherited, .inherited = std::move(target)}, looked_at);
     }
     const auto late = activate_one(
@@ -221,13 +204,6 @@ LateArrival ProcessManager::activate_late(base::Pid pid) {
     (void)done({}, image);
     throw;
   }
-}
-
-// Whether it is on by this session, which has not touched it.
-bool ProcessManager::inherits(const python::Detection& detection) const {
-  const auto* const target = std::get_if<python::Target>(&detection);
-  return target != nullptr && target->state == python::TrampolineState::kOnByUs &&
-         target->owner == own_session();
 }
 
 }  // namespace pyinject::targets

@@ -4,36 +4,18 @@
 
 #include "base/file.hpp"
 #include "pyinject/targets/manager.hpp"
+#include "targets/target_table.hpp"
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 namespace pyinject::targets {
-
-// A process from one exec to the next.
-struct ProcessImage {
-  base::ProcessId id;
-  base::RemoteAddress stack_begin;  // null: unknown
-
-  [[nodiscard]] bool same_as(const ProcessImage& other) const {
-    return id == other.id && (stack_begin == other.stack_begin || stack_begin.is_null() ||
-                              other.stack_begin.is_null());
-  }
-};
-// nullopt: no such process.
-[[nodiscard]] std::optional<ProcessImage> image_of(base::Pid pid);
-// Whether the process exists. While it execs, or while its program is being mapped, it can look for
-// a moment as if it had exited.
-[[nodiscard]] bool lives(base::ProcessId id);
 
 class ProcessManager : public Manager {
  public:
@@ -58,10 +40,10 @@ class ProcessManager : public Manager {
     examinations_.cancel();
   }
   void missed(base::Pid pid) override;
-  std::shared_ptr<const ActiveTarget> forget(base::Pid pid) override;
+  std::shared_ptr<const ActiveTarget> forget(base::Pid pid) override { return table_.forget(pid); }
   bool deactivate_all(const std::vector<python::Target>& others) override;
   void keep_trampolines() override;
-  [[nodiscard]] ActiveTargets active() const override;
+  [[nodiscard]] ActiveTargets active() const override { return table_.active(); }
   [[nodiscard]] const Stats& stats() const override { return stats_; }
 
  private:
@@ -80,28 +62,11 @@ class ProcessManager : public Manager {
   void note_detection(base::Pid pid, const python::Detection& detection,
                       std::chrono::nanoseconds duration);
   [[nodiscard]] python::Detection detect_late(base::Pid pid);
-  void settle(base::Pid pid, python::Reason reason);
   [[nodiscard]] bool is_of_user(base::Pid pid) const;
   void refuse(base::Pid pid, const python::Refusal& refusal, bool loud);
-  // The right to call the listener or a function of the options: one call at a time. No mutex is
-  // locked during the call, so that a slow one blocks only those that need a turn themselves, and
-  // forget() of the target that it announces.
-  class Turn {
-   public:
-    explicit Turn(ProcessManager& manager);
-    ~Turn();
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-    // Until the turn ends, forget() of ACTIVE waits. False: ACTIVE has been forgotten.
-    [[nodiscard]] bool announces(const std::shared_ptr<ActiveTarget>& active);
-
-   private:
-    ProcessManager& manager_;
-  };
   void tell(const Event& event);
-  void announce(const std::shared_ptr<ActiveTarget>& active, std::chrono::nanoseconds duration);
+  void announce(const ActiveTarget& active, std::chrono::nanoseconds duration);
   [[nodiscard]] std::optional<base::ProcessId> own_session() const;
-  [[nodiscard]] bool inherits(const python::Detection& detection) const;
   bool deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline);
 
   python::Detector& detector_;
@@ -117,15 +82,8 @@ class ProcessManager : public Manager {
   std::atomic<bool> cancelled_ = false;  // no more activations
   base::Cancellation examinations_{options_.cancellation == nullptr ? base::Cancellation::never()
                                                                     : *options_.cancellation};
-  mutable std::mutex mutex_;  // protects all members below
-  std::condition_variable turn_ended_;
-  bool taken_ = false;                  // a Turn exists
-  std::optional<base::Pid> announced_;  // the listener is being called for it
-  std::vector<std::shared_ptr<ActiveTarget>> active_;
-  std::vector<python::Target> left_on_;  // could not be switched off after their activation failed
-  bool all_off_ = true;                  // no switch-off by deactivate_all() has failed so far
-  std::map<base::Pid, ProcessImage> settled_;  // activated or refused: not tried again
-  std::set<base::Pid> pending_;                // currently tried by a thread
+  bool all_off_ = true;  // no switch-off by deactivate_all() has failed so far
+  TargetTable table_;
 };
 
 }  // namespace pyinject::targets
