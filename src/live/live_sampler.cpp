@@ -2,15 +2,12 @@
 
 #include "base/clock.hpp"
 #include "base/format.hpp"
-#include "base/import_system.hpp"
 #include "base/text.hpp"
-#include "procfs/cmdline.hpp"
 #include "procfs/tasks.hpp"
 #include "pyinject/targets/target_selection.hpp"
 #include "targets/examine_all.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
@@ -26,7 +23,6 @@ using std::chrono::seconds;
 
 // An interpreter is loaded some time after the start of its process.
 constexpr int kRetries = 5;
-constexpr int kLooksForNames = 10;
 // look() takes at most one part in this many of a processor.
 constexpr int kMostCost = 500;
 
@@ -43,6 +39,15 @@ bool may_change(python::Reason reason) {
 }
 
 }  // namespace
+
+LiveSampler::LiveSampler(const SamplerOptions& options)
+    : options_{options}, profile_{options.period}, waits_{[this](sample::Code code) {
+        on_code(std::move(code));
+      }} {
+  if (options.keep) {
+    kept_.emplace(options.period);
+  }
+}
 
 std::variant<std::unique_ptr<LiveSampler>, std::string> LiveSampler::start(
     const SamplerOptions& options) {
@@ -136,14 +141,14 @@ nanoseconds LiveSampler::look() {
       const bool settled = !looked_ && options_.pids.empty();
       entry = {.id = id, .stack_begin = stat.stack_begin, .retries = settled ? 1 : kRetries};
       fresh.push_back(pid);
-      forget_names(pid);
+      names_.forget(pid);
     }
   }
   for (const auto& [pid, known] : known_) {
     if (!present.contains(pid)) {
       source_->remove(pid);
       forget(pid);
-      forget_names(pid);
+      names_.forget(pid);
     }
   }
   if (!looked_) {
@@ -154,9 +159,6 @@ nanoseconds LiveSampler::look() {
   }
   known_ = std::move(present);
   wanted_.clear();
-  if (++looks_ % kLooksForNames == 0) {
-    named_threads_.clear();  // threads change their names
-  }
   examine(fresh);
   if (!looked_) {
     for (const auto& [pid, id] : named_) {
@@ -167,7 +169,7 @@ nanoseconds LiveSampler::look() {
     }
   }
   looked_ = true;
-  read_thread_names();
+  names_.read_again();
   if (options_.tasks) {
     source_->look_for_modules();
   }
@@ -214,10 +216,8 @@ bool LiveSampler::add(base::Pid pid, const python::Detection& detection) {
   }
   forget(pid);  // its program before an exec
   waits_.add(target);
-  code_files_.emplace(pid, target);
-  if (auto comms = python::ThreadComms::of(target)) {
-    comms_.emplace(pid, std::move(*comms));
-  }
+  uses_.add(target);
+  names_.add(target);
   return true;
 }
 
@@ -235,55 +235,25 @@ bool LiveSampler::wants(base::Pid pid) {
              : wanted_.emplace(pid, targets::is_in(options_.scope, pid)).first->second;
 }
 
-void LiveSampler::forget_names(base::Pid pid) {
-  const auto number = static_cast<std::uint32_t>(pid.value());
-  named_threads_.erase(named_threads_.lower_bound({number, 0}),
-                       named_threads_.upper_bound({number, UINT32_MAX}));
-}
-
 void LiveSampler::forget(base::Pid pid) {
   waits_.remove(pid);
-  comms_.erase(pid);
-  code_files_.erase(pid);
+  names_.remove(pid);
+  uses_.remove(pid);
 }
 
 void LiveSampler::on_code(sample::Code code) {
-  constexpr std::size_t kMost = 4096;  // it has some hundred
-  if (code.file == base::kImportSystem && import_system_.size() < kMost) {
-    import_system_.insert(code.number);
-  }
+  uses_.note(code);
   if (kept_) {
     kept_->name(code);
   }
   profile_.name(std::move(code));
 }
 
-Use LiveSampler::use_of(const sample::Stack& stack) {
-  if (!no_bpf_.empty()) {
-    return Use::kUnknown;
-  }
-  if (stack.address == 0) {
-    return Use::kKernel;
-  }
-  bool imports = false;
-  for (const auto& frame : stack.frames) {
-    if (frame.code == sample::kGarbageCollector) {
-      return Use::kCollector;
-    }
-    imports = imports || import_system_.contains(frame.code);
-  }
-  const auto files = code_files_.find(base::Pid{static_cast<pid_t>(stack.pid)});
-  return imports                                                            ? Use::kImport
-         : files == code_files_.end()                                       ? Use::kUnknown
-         : bpf::is_of_c(files->second.kind_of(stack.address), stack.does()) ? Use::kC
-                                                                            : Use::kPython;
-}
-
 void LiveSampler::on_stack(const sample::Stack& stack, std::uint64_t count, bool in_greenlet) {
   const base::Pid pid{static_cast<pid_t>(stack.pid)};
   if (wants(pid)) {
-    name(stack);
-    const auto use = use_of(stack);
+    names_.name(stack);
+    const auto use = no_bpf_.empty() ? uses_.of(stack) : Use::kUnknown;
     profile_.add(stack, count, use, in_greenlet);
     if (kept_) {
       kept_->add(stack, count, use, in_greenlet,
@@ -293,7 +263,7 @@ void LiveSampler::on_stack(const sample::Stack& stack, std::uint64_t count, bool
 }
 
 void LiveSampler::on_wait(const sample::Stack& stack, nanoseconds length) {
-  name(stack);
+  names_.name(stack);
   profile_.add_wait(stack, length);
   if (kept_) {
     kept_->add_wait(stack, length, base::now_by(CLOCK_MONOTONIC));
@@ -319,29 +289,6 @@ void LiveSampler::end_interval(nanoseconds length) {
     on_wait(stack, length_of_wait);
   });
   profile_.end_interval(length);
-}
-
-void LiveSampler::read_thread_names() {
-  for (auto& [pid, comms] : comms_) {
-    const auto number = static_cast<std::uint32_t>(pid.value());
-    for (auto& thread : comms.read()) {
-      const auto tid = static_cast<std::uint32_t>(thread.tid.value());
-      named_threads_.emplace(number, tid);
-      profile_.name_thread(number, tid, std::move(thread.name));
-    }
-  }
-}
-
-void LiveSampler::name(const sample::Stack& stack) {
-  const base::Pid pid{static_cast<pid_t>(stack.pid)};
-  if (named_threads_.emplace(stack.pid, stack.tid).second) {
-    if (const auto stat = procfs::read_stat(pid, base::Tid{static_cast<pid_t>(stack.tid)})) {
-      profile_.name_thread(stack.pid, stack.tid, stat->name);
-    }
-    if (const auto words = procfs::read_cmdline(pid)) {
-      profile_.name_process(stack.pid, fmt::format("{}", fmt::join(*words, " ")));
-    }
-  }
 }
 
 }  // namespace pyinject::live

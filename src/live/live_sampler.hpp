@@ -2,28 +2,25 @@
 // change.
 #pragma once
 
-#include "bpf/code_files.hpp"
 #include "bpf/sampler.hpp"
 #include "live/kept_samples.hpp"
 #include "live/profile.hpp"
 #include "live/stack_source.hpp"
+#include "live/thread_names.hpp"
+#include "live/use_judge.hpp"
 #include "live/wait_reader.hpp"
 #include "procfs/stat.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/remote_address.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/targets/scope.hpp"
-#include "python/objects/thread_comms.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <unordered_set>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -78,33 +75,23 @@ class LiveSampler {
   };
   using Stats = std::map<base::Pid, procfs::Stat>;
 
-  explicit LiveSampler(const SamplerOptions& options)
-      : options_{options}, profile_{options.period}, waits_{[this](sample::Code code) {
-          on_code(std::move(code));
-        }} {
-    if (options.keep) {
-      kept_.emplace(options.period);
-    }
-  }
+  explicit LiveSampler(const SamplerOptions& options);
   [[nodiscard]] Stats candidates() const;
   void add_descendants(const Stats& all, Stats& chosen) const;
   void examine(const std::vector<base::Pid>& pids);
   // Returns whether it is sampled now.
   bool add(base::Pid pid, const python::Detection& detection);
   [[nodiscard]] bool wants(base::Pid pid);
-  void forget_names(base::Pid pid);
-  void name(const sample::Stack& stack);
-  // Replaces the names of threads that have names only in their program.
-  void read_thread_names();
   void on_wait(const sample::Stack& stack, std::chrono::nanoseconds length);
   void on_stack(const sample::Stack& stack, std::uint64_t count, bool in_greenlet);
   void on_code(sample::Code code);
-  [[nodiscard]] Use use_of(const sample::Stack& stack);
   // What is known of a process that is sampled no longer, or whose program is another one.
   void forget(base::Pid pid);
 
   const SamplerOptions options_;
   Profile profile_;
+  ThreadNames names_{profile_};
+  UseJudge uses_;
   std::optional<KeptSamples> kept_;
   std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
   std::unique_ptr<StackSource> source_;
@@ -113,13 +100,8 @@ class LiveSampler {
   std::map<base::Pid, Known> known_;
   std::map<base::Pid, base::ProcessId> named_;  // PIDS: not later processes with these pids
   bool looked_ = false;
-  int looks_ = 0;
   std::size_t refused_ = 0;
   std::vector<std::string> refusals_;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> named_threads_;
-  std::map<base::Pid, python::ThreadComms> comms_;  // of processes that have such threads
-  std::map<base::Pid, bpf::CodeFiles> code_files_;
-  std::unordered_set<std::uint64_t> import_system_;  // Code::number of its functions
   std::map<base::Pid, bool> wanted_;  // processes that forked since the latest look()
 };
 
