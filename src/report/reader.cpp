@@ -1,6 +1,5 @@
 #include "pyinject/report/reader.hpp"
 
-#include "base/byte_cursor.hpp"
 #include "base/text.hpp"
 #include "perfdata/record.hpp"
 #include "report/clock.hpp"
@@ -9,23 +8,21 @@
 #include "report/names.hpp"
 #include "report/pair_numbers.hpp"
 #include "report/raw_stacks.hpp"
+#include "report/recorded_events.hpp"
 #include "report/thread_names.hpp"
 #include "unwind/address_spaces.hpp"
+#include "weave/losses.hpp"
 #include "weave/recorded_processes.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -41,33 +38,42 @@ using perfdata::Record;
 // Callchains hold marks above this (linux, include/uapi/linux/perf_event.h, PERF_CONTEXT_MAX).
 constexpr auto kFirstMark = static_cast<std::uint64_t>(PERF_CONTEXT_MAX);
 
-std::string_view without_modifiers(std::string_view name) {
-  constexpr std::string_view kModifiers = "ukhGHpPSDIWeb";
-  const auto colon = name.rfind(':');
-  const auto modifiers = colon == std::string_view::npos ? "" : name.substr(colon + 1);
-  return !modifiers.empty() && modifiers.find_first_not_of(kModifiers) == std::string_view::npos
-             ? name.substr(0, colon)
-             : name;
-}
-
-// The name without modifiers; the two kinds of cores of a hybrid processor count one event.
-std::string event_key(std::string_view name) {
-  for (const std::string_view unit : {"cpu_core/", "cpu_atom/", "cpu_lowpower/"}) {
-    if (name.starts_with(unit)) {
-      name.remove_prefix(unit.size());
-      return std::string{name.substr(0, name.find('/'))};
-    }
-  }
-  name = without_modifiers(name);
-  if (const auto slash = name.find('/'); name.starts_with("context-switches/")) {
-    name = name.substr(0, slash);
-  }
-  return std::string{name};
-}
-
 bool has_user_part(const perfdata::Sample& sample) {
   return std::ranges::find(sample.chain, static_cast<std::uint64_t>(PERF_CONTEXT_USER)) !=
          sample.chain.end();
+}
+
+// Samples that are not whole.
+struct Missing {
+  std::uint64_t no_room = 0;
+  std::uint64_t unreadable = 0;
+  std::uint64_t copied = 0;       // they have a copied stack
+  std::uint64_t kernel_only = 0;  // they have no more than the kernel's part of a stack
+};
+
+// The two parts of a callchain, outermost first.
+struct Halves {
+  std::vector<std::uint64_t> user;
+  std::vector<std::uint64_t> kernel;
+};
+
+void divide(const perfdata::Sample& sample, Halves& out) {
+  out.user.clear();
+  out.kernel.clear();
+  bool in_kernel = (sample.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+  if (sample.chain.empty()) {
+    (in_kernel ? out.kernel : out.user).push_back(sample.ip);
+  }
+  for (const auto address : sample.chain) {
+    if (address < kFirstMark) {
+      (in_kernel ? out.kernel : out.user).push_back(address);
+    } else {
+      in_kernel = address == static_cast<std::uint64_t>(PERF_CONTEXT_KERNEL) ||
+                  address == static_cast<std::uint64_t>(PERF_CONTEXT_HV);
+    }
+  }
+  std::ranges::reverse(out.user);
+  std::ranges::reverse(out.kernel);
 }
 
 class Reader {
@@ -81,17 +87,9 @@ class Reader {
   void learn();
   void learn_from(const Record& record);
   void learn_mapping(const Record& record, perfdata::Mapping mapping);
-  void learn_loss(const Record& record);
-  void take_events();
   void take(perfdata::Sample& sample);
-  void take_group(perfdata::Sample& sample);
-  [[nodiscard]] RawStack stack_of(const perfdata::Sample& sample);
   [[nodiscard]] std::uint32_t thread_of(const perfdata::Sample& sample);
   void name_stacks();
-  void judge_waits();
-  void judge_memory();
-  // The events whose names IS_ONE admits become one, AS, if their samples have bytes.
-  void add_up(const char* as, const std::function<bool(const std::string&)>& is_one);
   void note_losses();
   void note_unprocessed();
   [[nodiscard]] std::ptrdiff_t samples_in(const std::vector<bool>& lost) const;
@@ -103,25 +101,19 @@ class Reader {
   const ReadOptions& options_;
   unwind::AddressSpaces spaces_;
   ThreadNames names_;
-  std::string kernel_symbol_;
-  std::uint64_t kernel_address_ = 0;
+  struct {
+    std::string symbol;  // its first one; empty: unknown
+    std::uint64_t address = 0;
+  } kernel_;
   std::optional<CodePlaces> places_;
   std::optional<RawStacks> stacks_;
-  std::unordered_map<const perfdata::Event*, std::uint32_t> events_;
-  std::unordered_map<std::uint64_t, const perfdata::Event*> members_;          // of groups, by id
-  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> counters_;  // by id and thread
-  std::set<std::uint32_t> grouped_;  // events that are members of groups
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::uint32_t> threads_;
-  std::uint64_t lost_records_ = 0;
-  std::uint64_t lost_samples_ = 0;
-  std::uint64_t without_room_ = 0;
-  std::uint64_t unreadable_ = 0;
-  std::uint64_t copied_ = 0;              // samples with a copied stack
-  std::uint64_t kernel_only_ = 0;         // samples with no more than the kernel's part of a stack
+  weave::Losses losses_;
+  Missing missing_;
   std::vector<std::uint32_t> innermost_;  // places, by sample, whose stack is that of the caller
-  std::vector<std::uint64_t> user_;       // of the current sample
-  std::vector<std::uint64_t> kernel_;
+  Halves halves_;                         // of the current sample
   Profile profile_;
+  std::optional<RecordedEvents> events_;
 };
 
 bool Reader::go_on(double part) { return !options_.progress || options_.progress(part); }
@@ -129,31 +121,13 @@ bool Reader::go_on(double part) { return !options_.progress || options_.progress
 void Reader::learn_mapping(const Record& record, perfdata::Mapping mapping) {
   if ((record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
     constexpr std::string_view kKernelFile = "[kernel.kallsyms]";
-    if (mapping.file.starts_with(kKernelFile) && kernel_symbol_.empty()) {
-      kernel_symbol_ = mapping.file.substr(kKernelFile.size());
-      kernel_address_ = mapping.page_offset;
+    if (mapping.file.starts_with(kKernelFile) && kernel_.symbol.empty()) {
+      kernel_ = {.symbol = mapping.file.substr(kKernelFile.size()), .address = mapping.page_offset};
     }
     return;
   }
   if (auto file = weave::mapped_file(mapping)) {
     spaces_.map(input_.time_of(record).value_or(0), mapping.pid, *std::move(file));
-  }
-}
-
-void Reader::learn_loss(const Record& record) {
-  base::ByteCursor cursor{record.bytes};
-  cursor.take(sizeof(perf_event_header));
-  if (record.type == PERF_RECORD_LOST) {
-    cursor.number<std::uint64_t>();  // the event
-  }
-  constexpr std::uint16_t kDroppedByFilter = 1U << 15U;  // PERF_RECORD_MISC_LOST_SAMPLES_BPF
-  if (record.type == PERF_RECORD_LOST_SAMPLES && (record.misc & kDroppedByFilter) != 0) {
-    return;
-  }
-  const auto count = cursor.number<std::uint64_t>();
-  auto& sum = record.type == PERF_RECORD_LOST ? lost_records_ : lost_samples_;
-  if (!cursor.failed()) {
-    sum += std::min(count, std::numeric_limits<std::uint64_t>::max() - sum);
   }
 }
 
@@ -175,7 +149,7 @@ void Reader::learn_from(const Record& record) {
       }
     }
   } else if (record.type == PERF_RECORD_LOST || record.type == PERF_RECORD_LOST_SAMPLES) {
-    learn_loss(record);
+    losses_.learn(input_, record);
   } else if (auto command = perfdata::parse_command(record)) {
     const auto time = input_.time_of(record).value_or(0);
     names_.name(time, command->tid, std::move(command->name));
@@ -194,51 +168,9 @@ void Reader::learn() {
   names_.complete();
   places_.emplace(spaces_, input_, options_.open_perf_map);
   stacks_.emplace(*places_);
-  if (!kernel_symbol_.empty()) {
-    places_->set_kernel(kernel_symbol_, kernel_address_);
+  if (!kernel_.symbol.empty()) {
+    places_->set_kernel(kernel_.symbol, kernel_.address);
   }
-}
-
-void Reader::take_events() {
-  std::map<std::string, std::uint32_t> known;
-  for (const auto& event : input_.events()) {
-    if (event.is_dummy()) {
-      continue;
-    }
-    auto key = event_key(event.name.empty() ? "unknown" : event.name);
-    const auto [entry, fresh] =
-        known.try_emplace(key, static_cast<std::uint32_t>(profile_.events.size()));
-    if (fresh) {
-      const bool time = key == "cpu-clock" || key == "task-clock";
-      profile_.events.push_back(
-          {.name = std::move(key), .unit = time ? Unit::kNanoseconds : Unit::kSamples});
-    }
-    events_.emplace(&event, entry->second);
-    for (const auto id : event.ids) {
-      members_.emplace(id, &event);
-    }
-  }
-}
-
-RawStack Reader::stack_of(const perfdata::Sample& sample) {
-  user_.clear();
-  kernel_.clear();
-  const auto mode = sample.misc & PERF_RECORD_MISC_CPUMODE_MASK;
-  if (sample.chain.empty()) {
-    (mode == PERF_RECORD_MISC_KERNEL ? kernel_ : user_).push_back(sample.ip);
-  }
-  bool in_kernel = mode == PERF_RECORD_MISC_KERNEL;
-  for (const auto address : sample.chain) {
-    if (address < kFirstMark) {
-      (in_kernel ? kernel_ : user_).push_back(address);
-    } else {
-      in_kernel = address == static_cast<std::uint64_t>(PERF_CONTEXT_KERNEL) ||
-                  address == static_cast<std::uint64_t>(PERF_CONTEXT_HV);
-    }
-  }
-  std::ranges::reverse(user_);
-  std::ranges::reverse(kernel_);
-  return stacks_->add(sample.pid, sample.time, user_, kernel_);
 }
 
 std::uint32_t Reader::thread_of(const perfdata::Sample& sample) {
@@ -254,50 +186,33 @@ std::uint32_t Reader::thread_of(const perfdata::Sample& sample) {
   return entry->second;
 }
 
-// A sample of a group counts for each member whose counter has changed, by that much
-// (linux, tools/perf/util/session.c, deliver_sample_group()).
-void Reader::take_group(perfdata::Sample& sample) {
-  bool known = false;
-  for (const auto& [id, value] : std::exchange(sample.group, {})) {
-    const auto member = members_.find(id);
-    if (member == members_.end()) {
-      continue;
-    }
-    known = true;
-    sample.event = member->second;
-    grouped_.insert(events_.at(sample.event));
-    // The counters of inherited events are those of each thread (perf 6.11).
-    auto& last = counters_[{id, sample.event->attr.inherit != 0 ? sample.tid : 0}];
-    sample.period = value - std::exchange(last, value);
-    if (sample.period != 0) {
-      take(sample);
-    }
-  }
-  unreadable_ += known ? 0 : 1;
-}
-
 void Reader::take(perfdata::Sample& sample) {
   if (!sample.group.empty()) {
-    take_group(sample);
+    const bool known = events_->each_of_group(sample, [this](perfdata::Sample& one) { take(one); });
+    missing_.unreadable += known ? 0 : 1;
     return;
   }
-  const auto event = events_.find(sample.event);
-  if (event == events_.end()) {
+  const auto event = events_->number_of(sample.event);
+  if (!event) {
     return;
   }
   const bool copied = sample.event->has_user_stacks();
-  copied_ += copied ? 1 : 0;
-  kernel_only_ +=
+  missing_.copied += copied ? 1 : 0;
+  missing_.kernel_only +=
       !copied && sample.event->attr.exclude_callchain_user != 0 && !has_user_part(sample) ? 1 : 0;
-  const bool room = !stacks_->full();
-  without_room_ += room ? 0 : 1;
-  const auto stack = room ? stack_of(sample) : RawStack{};
+  RawStack stack;
+  if (stacks_->full()) {
+    ++missing_.no_room;
+  } else {
+    divide(sample, halves_);
+    stack = stacks_->add(sample.pid, sample.time, halves_.user, halves_.kernel);
+  }
   innermost_.push_back(stack.innermost);
   profile_.samples.push_back({.time = sample.time,
                               .period = sample.period,
                               .stack = stack.caller,
                               .thread = thread_of(sample),
-                              .event = event->second});
+                              .event = *event});
 }
 
 // Frames at the root that are in no file are what unwinding by frame pointers found behind a
@@ -336,58 +251,9 @@ void Reader::name_stacks() {
   add_collections(profile_, child);
 }
 
-// `record --off-cpu` replaces the period of a switch, 1, by the time until the thread ran again. In
-// a group, the period is a number of switches.
-void Reader::judge_waits() {
-  for (std::uint32_t i = 0; i < profile_.events.size(); ++i) {
-    auto& event = profile_.events[i];
-    if (event.name == "context-switches" && !grouped_.contains(i) &&
-        std::ranges::any_of(profile_.samples, [&](const Sample& sample) {
-          return sample.event == i && sample.period > 1;
-        })) {
-      event.unit = Unit::kWaits;
-    }
-  }
-}
-
-// `record --what memory` replaces the period of a call, 1, by the number of bytes. What it was that
-// mapped them, the C functions show. The same of blocks of the allocator.
-void Reader::judge_memory() {
-  constexpr auto kCalls =
-      std::to_array<std::string_view>({"syscalls:sys_enter_mmap", "syscalls:sys_enter_mremap",
-                                       "syscalls:sys_enter_brk", "syscalls:sys_enter_mprotect"});
-  add_up(kMappedMemory,
-         [&](const std::string& name) { return std::ranges::find(kCalls, name) != kCalls.end(); });
-  // record/malloc_probes.cpp, in the group of a session (perf/uprobe_events.hpp).
-  add_up(kAllocatedMemory, [](const std::string& name) {
-    return name.starts_with("perf_pyinject_") && name.find(":heap_alloc") != std::string::npos;
-  });
-}
-
-void Reader::add_up(const char* as, const std::function<bool(const std::string&)>& is_one) {
-  std::vector<bool> maps;
-  maps.reserve(profile_.events.size());
-  for (const auto& event : profile_.events) {
-    maps.push_back(is_one(event.name));
-  }
-  for (const auto& [event, number] : events_) {
-    maps[number] = maps[number] && event->samples_each_hit_of(event->attr.config);
-  }
-  const auto first = std::ranges::find(maps, true) - maps.begin();
-  if (std::ranges::none_of(profile_.samples, [&](const Sample& sample) {
-        return maps[sample.event] && sample.period > 1;
-      })) {
-    return;
-  }
-  profile_.events[static_cast<std::size_t>(first)] = {.name = as, .unit = Unit::kBytes};
-  for (auto& sample : profile_.samples) {
-    sample.event = maps[sample.event] ? static_cast<std::uint32_t>(first) : sample.event;
-  }
-}
-
 void Reader::note_losses() {
   auto& notes = profile_.notes;
-  const auto lost = std::max(lost_records_, lost_samples_);
+  const auto lost = losses_.samples(input_);
   profile_.lost = lost;
   if (lost != 0) {
     notes.push_back(fmt::format("perf has lost {}, which may have been samples",
@@ -396,12 +262,12 @@ void Reader::note_losses() {
   if (input_.damaged()) {
     notes.push_back(fmt::format("the file is damaged: {}", input_.damage()));
   }
-  if (without_room_ != 0) {
-    notes.push_back(
-        fmt::format("{} samples have no stack: there are too many distinct ones", without_room_));
+  if (missing_.no_room != 0) {
+    notes.push_back(fmt::format("{} samples have no stack: there are too many distinct ones",
+                                missing_.no_room));
   }
-  if (unreadable_ != 0) {
-    notes.push_back(fmt::format("{} samples cannot be read", unreadable_));
+  if (missing_.unreadable != 0) {
+    notes.push_back(fmt::format("{} samples cannot be read", missing_.unreadable));
   }
 }
 
@@ -414,19 +280,19 @@ void Reader::note_unprocessed() {
                     "Python functions that were entered before the attach",
                     name));
   }
-  if (copied_ != 0) {
+  if (missing_.copied != 0) {
     profile_.notes.push_back(fmt::format(
         "the copied stacks of {} of {} samples are not unwound, only their innermost functions are "
         "shown: perf-pyinject weave {} -o FILE unwinds them",
-        copied_, profile_.samples.size(), name));
+        missing_.copied, profile_.samples.size(), name));
   }
   // Post-processing adds the rest, and counts the stacks.
   const bool processed = input_.stack_counts().all() != 0;
-  if (kernel_only_ != 0 && !processed) {
+  if (missing_.kernel_only != 0 && !processed) {
     profile_.notes.push_back(fmt::format(
         "{} of {} samples have only the kernel's part of their stacks: perf recorded no more "
         "(--kernel-callchains), and they were not post-processed: record again",
-        kernel_only_, profile_.samples.size()));
+        missing_.kernel_only, profile_.samples.size()));
   }
   // perf describes its events when it ends; weave() keeps that.
   const auto& events = input_.events();
@@ -470,7 +336,7 @@ Profile Reader::read() {
   constexpr std::uint64_t kBetween = 4096;  // samples between calls of progress
   learn();
   profile_.clock = clock_of(input_);
-  take_events();
+  events_.emplace(input_, profile_);
   input_.rewind();
   perfdata::Sample sample;
   std::uint64_t count = 0;
@@ -481,7 +347,7 @@ Profile Reader::read() {
     if (input_.parse(*record, sample)) {
       take(sample);
     } else {
-      ++unreadable_;
+      ++missing_.unreadable;
     }
     if (++count % kBetween == 0 &&
         !go_on(static_cast<double>(input_.position()) / static_cast<double>(input_.size()))) {
@@ -489,12 +355,13 @@ Profile Reader::read() {
     }
   }
   name_stacks();
-  judge_waits();
-  judge_memory();
-  if (auto incomplete = perfdata::incompleteness(input_.stack_counts()); !incomplete.empty()) {
+  events_->judge();
+  if (auto incomplete = perfdata::incompleteness(input_.stack_counts());
+      !incomplete.empty()) {
     profile_.notes.push_back(std::move(incomplete));
   }
-  std::ranges::move(perfdata::sentences(input_.target_gaps()), std::back_inserter(profile_.notes));
+  std::ranges::move(perfdata::sentences(input_.target_gaps()),
+                    std::back_inserter(profile_.notes));
   note_unprocessed();
   note_losses();
   note_lost_names();

@@ -41,10 +41,14 @@ void Losses::learn(const perfdata::Input& input, const perfdata::Record& record)
 // The same losses are reported twice, and each way misses some: LOST those at the end, LOST_SAMPLES
 // (perf 6.1, Linux 6.0) those of children that inherited an event. Switch records fill the buffers,
 // too, and are not samples.
+std::uint64_t Losses::samples(const perfdata::Input& input) const {
+  const bool switches = std::ranges::any_of(
+      input.events(), [](const auto& event) { return event.attr.context_switch != 0; });
+  return switches && samples_ != 0 ? samples_ : std::max(records_, samples_);
+}
+
 void Losses::summarize(const perfdata::Input& input, WeaveSummary& summary) const {
-  bool switches = false;
   for (const auto& event : input.events()) {
-    switches = switches || event.attr.context_switch != 0;
     // A period has no effect on tracepoints.
     const bool each = event.samples_each_hit_of(event.attr.config);
     if (!event.is_dummy() && !event.samples_each_switch() && !each) {
@@ -52,7 +56,7 @@ void Losses::summarize(const perfdata::Input& input, WeaveSummary& summary) cons
     }
   }
   summary.losses = times_;
-  summary.lost = switches && samples_ != 0 ? samples_ : std::max(records_, samples_);
+  summary.lost = samples(input);
 }
 
 }  // namespace pyinject::weave

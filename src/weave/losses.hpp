@@ -12,7 +12,9 @@ class Losses {
  public:
   // RECORD of INPUT is of either kind: PERF_RECORD_LOST, PERF_RECORD_LOST_SAMPLES.
   void learn(const perfdata::Input& input, const perfdata::Record& record);
-  // Once all are known.
+  // Once all are known: samples that are missing. It can count other records, too, where the
+  // samples' own number is unknown.
+  [[nodiscard]] std::uint64_t samples(const perfdata::Input& input) const;
   void summarize(const perfdata::Input& input, WeaveSummary& summary) const;
 
  private:

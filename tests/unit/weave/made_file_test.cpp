@@ -3,6 +3,7 @@
 #include "perfdata/input.hpp"
 #include "perfdata/record.hpp"
 #include "pyinject/base/error.hpp"
+#include "pyinject/report/reader.hpp"
 #include "support/made_perf_data.hpp"
 #include "support/temp_dir.hpp"
 #include "weave/frame_history.hpp"
@@ -114,6 +115,8 @@ TEST_F(WeaveMadeFile, LossesAreCountedOnce) {
     const auto summary = woven(directory_.file("lost.data", data.bytes()), output());
     EXPECT_TRUE(summary.by_frequency);
     EXPECT_FALSE(summary.by_period);
+    const auto read = report::read_profile(output(), {});
+    EXPECT_EQ(std::get<report::Profile>(read).lost, summary.lost) << "report says the same";
     return summary.lost;
   };
   EXPECT_EQ(lost_of(false, 7), 42U) << "perf does not count losses in children";
