@@ -94,7 +94,7 @@ std::optional<std::string_view> text_in(Bytes raw, tep_format_field* field) {
 class Reader {
  public:
   explicit Reader(perfdata::Input input) : input_{std::move(input)} {
-    const auto data = input_.tracing_data();
+    const auto data = input_.features().tracing_data();
     for (const auto& format : parse_tracing_data(data ? Bytes{*data} : Bytes{})) {
       const auto text =
           format.system.starts_with(kGroup) ? without_expressions(format.text) : std::nullopt;

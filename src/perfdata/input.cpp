@@ -1,12 +1,8 @@
 #include "perfdata/input.hpp"
 
-#include "base/byte_cursor.hpp"
-#include "perfdata/build_id_table.hpp"
 #include "perfdata/corrected_header.hpp"
 #include "perfdata/input_impl.hpp"
-#include "perfdata/names_section.hpp"
 #include "perfdata/sample_parser.hpp"
-#include "perfdata/stack_counts_section.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
@@ -244,48 +240,6 @@ std::optional<std::vector<std::byte>> Input::Impl::feature(FeatureBit bit,
   return bytes;
 }
 
-std::optional<std::vector<std::byte>> Input::tracing_data() const {
-  constexpr std::uint64_t kMost = std::uint64_t{64} << 20U;  // mostly the kernel's symbols
-  return impl_->feature(kFeatureTracingData, kMost);
-}
-
-std::vector<BuildId> Input::build_ids() const {
-  constexpr std::uint64_t kMost = std::uint64_t{64} << 20U;
-  const auto table = impl_->feature(kFeatureBuildId, kMost);
-  return table ? parse_build_ids(*table) : std::vector<BuildId>{};
-}
-
-std::vector<std::vector<std::byte>> Input::images() const {
-  const auto section = impl_->feature(kFeatureNames, kMostNames);
-  return section ? parse_images(*section) : std::vector<std::vector<std::byte>>{};
-}
-
-StackCounts Input::stack_counts() const {
-  const auto section = impl_->feature(kFeatureStackCounts, kMostStackCounts);
-  return section ? parse_stack_counts(*section) : StackCounts{};
-}
-
-TargetGaps Input::target_gaps() const {
-  const auto section = impl_->feature(kFeatureStackCounts, kMostStackCounts);
-  return section ? parse_target_gaps(*section) : TargetGaps{};
-}
-
-// linux, tools/perf/util/header.c, write_clock_data().
-std::optional<ClockData> Input::clock_data() const {
-  constexpr std::size_t kSize = 24;
-  constexpr std::uint32_t kVersion = 1;
-  const auto bytes = impl_->feature(kFeatureClockData, kSize);
-  if (!bytes) {
-    return std::nullopt;
-  }
-  base::ByteCursor cursor{*bytes};
-  const auto version = cursor.number<std::uint32_t>();
-  const ClockData data{.clock = cursor.number<std::uint32_t>(),
-                       .wall_time = cursor.number<std::uint64_t>(),
-                       .clock_time = cursor.number<std::uint64_t>()};
-  return cursor.failed() || version != kVersion ? std::nullopt : std::optional{data};
-}
-
 const std::vector<Event>& Input::events() const { return impl_->header().events; }
 std::optional<Record> Input::next() { return impl_->next(true); }
 std::optional<Record> Input::next_head() { return impl_->next(false); }
@@ -293,6 +247,7 @@ const std::string& Input::damage() const { return impl_->damage(); }
 void Input::rewind() { impl_->rewind(); }
 std::uint64_t Input::position() const { return impl_->position(); }
 std::uint64_t Input::size() const { return impl_->size(); }
+Features Input::features() const { return Features{*impl_}; }
 bool Input::is_directory() const { return impl_->folder().valid(); }
 const Event* Input::event_of(const Record& record) const { return impl_->index().event_of(record); }
 

@@ -40,6 +40,8 @@ struct ClockData {
   std::uint64_t clock_time = 0;
 };
 
+class Features;
+
 class Input {
  public:
   // PATH may be a directory of `perf record --threads`: its files are read one after the other, so
@@ -74,25 +76,8 @@ class Input {
   // A reader of the same file at its first record, independent of this one.
   [[nodiscard]] Input another() const;
 
-  // perf's list of the recorded files with their build ids. Empty: none, or damaged. Throws
-  // SystemError.
-  [[nodiscard]] std::vector<BuildId> build_ids() const;
-  // The tracepoint formats saved by perf (HEADER_TRACING_DATA), as in the file. nullopt: none, or
-  // more than perf writes. Throws SystemError.
-  [[nodiscard]] std::optional<std::vector<std::byte>> tracing_data() const;
-
-  // The images with names that this tool put into the file. Empty: none, or damaged. Throws
-  // SystemError.
-  [[nodiscard]] std::vector<std::vector<std::byte>> images() const;
-  // Of what kind the stacks are, as this tool counted them when it wrote the file; all 0: unknown.
-  // Throws as above.
-  [[nodiscard]] StackCounts stack_counts() const;
-  // What the samples do not show of the targets, as this tool saw it. Throws as above.
-  [[nodiscard]] TargetGaps target_gaps() const;
-
-  // HEADER_CLOCK_DATA; nullopt: recorded by perf's own clock, or by a perf before 5.9. Throws
-  // SystemError.
-  [[nodiscard]] std::optional<ClockData> clock_data() const;
+  // What the file has besides records.
+  [[nodiscard]] Features features() const;
 
   // Bytes of the file, for progress displays.
   [[nodiscard]] std::uint64_t position() const;
@@ -117,6 +102,30 @@ class Input {
  private:
   explicit Input(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
+};
+
+// The features of an Input, which must outlive this object. All throw SystemError.
+class Features {
+ public:
+  explicit Features(const Input::Impl& input) : input_{input} {}
+
+  // perf's list of the recorded files with their build ids. Empty: none, or damaged.
+  [[nodiscard]] std::vector<BuildId> build_ids() const;
+  // The tracepoint formats saved by perf (HEADER_TRACING_DATA), as in the file. nullopt: none, or
+  // more than perf writes.
+  [[nodiscard]] std::optional<std::vector<std::byte>> tracing_data() const;
+  // HEADER_CLOCK_DATA; nullopt: recorded by perf's own clock, or by a perf before 5.9.
+  [[nodiscard]] std::optional<ClockData> clock_data() const;
+
+  // The images with names that this tool put into the file. Empty: none, or damaged.
+  [[nodiscard]] std::vector<std::vector<std::byte>> images() const;
+  // Of what kind the stacks are, as this tool counted them when it wrote the file; all 0: unknown.
+  [[nodiscard]] StackCounts stack_counts() const;
+  // What the samples do not show of the targets, as this tool saw it.
+  [[nodiscard]] TargetGaps target_gaps() const;
+
+ private:
+  const Input::Impl& input_;
 };
 
 }  // namespace pyinject::perfdata

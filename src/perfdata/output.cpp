@@ -164,7 +164,7 @@ class Output::Impl {
   [[nodiscard]] std::vector<std::byte> compressed(std::span<const Bytes> images,
                                                   std::size_t& left_out) const {
     std::uint64_t used = 0;
-    for (const auto& image : input_.images()) {
+    for (const auto& image : input_.features().images()) {
       used += image.size();
     }
     std::vector<std::byte> section;

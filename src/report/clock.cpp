@@ -16,7 +16,7 @@ Clock clock_of(const perfdata::Input& input) {
   if (clock.id == CLOCK_REALTIME) {
     clock.wall_offset = 0;
   }
-  const auto data = input.clock_data();
+  const auto data = input.features().clock_data();
   if (data && clock.id && static_cast<std::uint32_t>(*clock.id) == data->clock) {
     clock.wall_offset = data->wall_time - data->clock_time;
   }

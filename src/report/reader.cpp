@@ -287,7 +287,7 @@ void Reader::note_unprocessed() {
         missing_.copied, profile_.samples.size(), name));
   }
   // Post-processing adds the rest, and counts the stacks.
-  const bool processed = input_.stack_counts().all() != 0;
+  const bool processed = input_.features().stack_counts().all() != 0;
   if (missing_.kernel_only != 0 && !processed) {
     profile_.notes.push_back(fmt::format(
         "{} of {} samples have only the kernel's part of their stacks: perf recorded no more "
@@ -356,11 +356,11 @@ Profile Reader::read() {
   }
   name_stacks();
   events_->judge();
-  if (auto incomplete = perfdata::incompleteness(input_.stack_counts());
+  if (auto incomplete = perfdata::incompleteness(input_.features().stack_counts());
       !incomplete.empty()) {
     profile_.notes.push_back(std::move(incomplete));
   }
-  std::ranges::move(perfdata::sentences(input_.target_gaps()),
+  std::ranges::move(perfdata::sentences(input_.features().target_gaps()),
                     std::back_inserter(profile_.notes));
   note_unprocessed();
   note_losses();

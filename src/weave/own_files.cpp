@@ -10,10 +10,10 @@
 namespace pyinject::weave {
 
 OwnFiles::OwnFiles(const perfdata::Input& input) {
-  for (const auto& one : input.build_ids()) {
+  for (const auto& one : input.features().build_ids()) {
     build_ids_[one.file] = base::hexadecimal(one.id);
   }
-  for (auto& image : input.images()) {
+  for (auto& image : input.features().images()) {
     if (const auto id = proven_build_id(image); !id.empty()) {
       images_.emplace(base::hexadecimal(id), std::move(image));
     }

@@ -114,11 +114,11 @@ void run(Input input) {
   if (!file) {
     return;
   }
-  for (const auto& image : file->images()) {
+  for (const auto& image : file->features().images()) {
     const auto id = weave::proven_build_id(image);
     require(id.empty() || id.size() == 20, "a build-id is a SHA-1");
   }
-  for (const auto& gap : perfdata::sentences(file->target_gaps())) {
+  for (const auto& gap : perfdata::sentences(file->features().target_gaps())) {
     require(is_printable(gap), "what targets hid is told in plain text");
   }
   const bool switch_periods = file->events().size() % 2 != 0;

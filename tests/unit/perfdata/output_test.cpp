@@ -90,7 +90,7 @@ TEST(PerfDataOutput, HasTheLastCountsOfStacks) {
     Output output{file.get(), input};
     unchanged(input, output);
     output.finish({}, {}, given);
-    return open(std::move(file)).stack_counts();
+    return open(std::move(file)).features().stack_counts();
   };
   EXPECT_EQ(rewritten({}), StackCounts{});
   EXPECT_EQ(rewritten(counts), counts);
@@ -309,7 +309,7 @@ TEST(PerfDataOutput, AddsBuildIds) {
 
 std::vector<std::string> images_in(const std::string& bytes) {
   std::vector<std::string> images;
-  for (const auto& image : open(test::memory_file(bytes)).images()) {
+  for (const auto& image : open(test::memory_file(bytes)).features().images()) {
     images.emplace_back(reinterpret_cast<const char*>(image.data()), image.size());
   }
   return images;

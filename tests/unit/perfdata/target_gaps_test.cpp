@@ -100,9 +100,10 @@ TEST(TargetGaps, ReplaceThoseOfARewrittenFile) {
     return std::get<Input>(Input::open(std::move(file), "rewritten"));
   };
   const auto gaps = gaps_of(Gap::kFrozen, 1, "/a");
-  EXPECT_EQ(rewritten(gaps).target_gaps(), gaps);
-  EXPECT_EQ(rewritten({}).target_gaps().of(Gap::kStopped).count, 1U) << "those of the input";
-  EXPECT_EQ(rewritten({}).stack_counts().of(StackKind::kComplete), 4U);
+  EXPECT_EQ(rewritten(gaps).features().target_gaps(), gaps);
+  EXPECT_EQ(rewritten({}).features().target_gaps().of(Gap::kStopped).count, 1U)
+      << "those of the input";
+  EXPECT_EQ(rewritten({}).features().stack_counts().of(StackKind::kComplete), 4U);
 }
 
 }  // namespace
