@@ -120,16 +120,11 @@ std::uint64_t Names::task_of(const sample::Stack& stack, bool in_greenlet,
   if (task.name.empty()) {
     return 0;
   }
-  if (tasks_.size() >= kMostNames && !task_numbers_.contains(task)) {
-    tasks_.clear();
-    task_numbers_.clear();
+  if (tasks_.size() >= kMostNames && !tasks_.find(task)) {
+    tasks_ = {};
     on_forget();
   }
-  const auto [known, inserted] = task_numbers_.try_emplace(task, tasks_.size() + 1);
-  if (inserted) {
-    tasks_.push_back(std::move(task));
-  }
-  return known->second;
+  return tasks_.number(std::move(task)) + 1;
 }
 
 }  // namespace pyinject::live

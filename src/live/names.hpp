@@ -2,6 +2,7 @@
 // limited: a program that makes new ones all the time fills no more memory.
 #pragma once
 
+#include "base/numbered.hpp"
 #include "sample/stack.hpp"
 
 #include <compare>
@@ -53,7 +54,9 @@ class Names {
   // Empty: not known.
   [[nodiscard]] std::string thread(std::uint32_t pid, std::uint32_t tid) const;
   [[nodiscard]] std::string process(std::uint32_t pid) const;
-  [[nodiscard]] const Task& task(std::uint64_t number) const { return tasks_.at(number - 1); }
+  [[nodiscard]] const Task& task(std::uint64_t number) const {
+    return tasks_.at(static_cast<std::uint32_t>(number) - 1);
+  }
 
  private:
   void forget_codes();
@@ -70,8 +73,7 @@ class Names {
   std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint64_t> numbers_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> threads_;
   std::map<std::uint32_t, std::string> processes_;
-  std::vector<Task> tasks_;
-  std::map<Task, std::uint64_t> task_numbers_;
+  base::Numbered<Task, std::map<Task, std::uint32_t>> tasks_;
   std::uint64_t refused_ = 0;
 };
 

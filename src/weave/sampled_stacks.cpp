@@ -60,17 +60,15 @@ bool SampledStacks::keep_frames(const sample::Stack& stack, Entry& entry) {
                     .caller = entry.innermost,
                     .line = frame.line,
                     .outermost = frame.outermost};
-    const auto [found, is_new] = known_.emplace(node, static_cast<std::uint32_t>(nodes_.size()));
-    if (is_new) {
+    const auto known = nodes_.find(node);
+    if (!known) {
       if (!budget_->bytes.take(stack.pid, kOfNode)) {
-        known_.erase(found);
         return false;
       }
-      nodes_.push_back(node);
       auto& last = codes_[node.code].last_line;
       last = std::max(last, node.line);
     }
-    entry.innermost = found->second;
+    entry.innermost = known ? *known : nodes_.number(node);
   }
   return true;
 }
@@ -85,16 +83,11 @@ bool SampledStacks::keep_native(const sample::Stack& stack, Entry& entry) {
   constexpr std::size_t kOfNode = 2 * sizeof(NativeNode) + 4 * sizeof(void*);
   for (std::size_t i = stack.native.size(); i-- > 0;) {
     const NativeNode node{.address = stack.native[i], .caller = entry.native};
-    const auto [found, is_new] =
-        known_native_.emplace(node, static_cast<std::uint32_t>(native_nodes_.size()));
-    if (is_new) {
-      if (!budget_->bytes.take(stack.pid, kOfNode)) {
-        known_native_.erase(found);
-        return false;
-      }
-      native_nodes_.push_back(node);
+    const auto known = native_nodes_.find(node);
+    if (!known && !budget_->bytes.take(stack.pid, kOfNode)) {
+      return false;
     }
-    entry.native = found->second;
+    entry.native = known ? *known : native_nodes_.number(node);
   }
   entry.native_end = stack.native_end;
   return true;
@@ -118,14 +111,7 @@ void SampledStacks::add(const sample::Stack& stack) {
     entry.native = kRoot;
     ++emptied_[{stack.pid, Limit::kNativeStacks}];
   }
-  if (!stack.task.empty()) {
-    const auto [found, is_new] =
-        known_tasks_.emplace(stack.task, static_cast<std::uint32_t>(tasks_.size()));
-    if (is_new) {
-      tasks_.push_back(stack.task);
-    }
-    entry.task = found->second;
-  }
+  entry.task = tasks_.number(stack.task);
   auto& entries = threads_[stack.tid];
   // Records come in order of time, with rare exceptions.
   auto at = entries.end();
@@ -196,10 +182,10 @@ sample::Stack SampledStacks::at(const StackQuery& query) {
                       .truncated = entry->truncated,
                       .ungrouped = entry->ungrouped,
                       .gil = entry->gil,
-                      .task = tasks_[entry->task]};
+                      .task = tasks_.at(entry->task)};
   auto* into = &stack.frames;
-  for (auto number = entry->innermost; number != kRoot; number = nodes_[number].caller) {
-    const auto& node = nodes_[number];
+  for (auto number = entry->innermost; number != kRoot; number = nodes_.at(number).caller) {
+    const auto& node = nodes_.at(number);
     into = node.code == sample::kGreenlet ? &stack.parents : into;
     into->push_back({.code = node.code, .line = node.line, .outermost = node.outermost});
   }
@@ -215,8 +201,8 @@ NativeStack SampledStacks::native_at(const StackQuery& query) {
     return {};
   }
   NativeStack stack{.chain = {}, .end = end_of_stack(entry->native_end)};
-  for (auto number = entry->native; number != kRoot; number = native_nodes_[number].caller) {
-    stack.chain.push_back(native_nodes_[number].address);
+  for (auto number = entry->native; number != kRoot; number = native_nodes_.at(number).caller) {
+    stack.chain.push_back(native_nodes_.at(number).address);
   }
   return stack;
 }
@@ -244,14 +230,12 @@ std::vector<Dropped> SampledStacks::dropped() const {
 }
 
 std::size_t SampledStacks::bytes() const {
-  constexpr std::size_t kOfHashing = 4 * sizeof(void*);  // approximate hash table overhead per node
+  constexpr std::size_t kOfHashing = 5 * sizeof(void*);  // approximate overhead per node
   std::size_t entries = 0;
   for (const auto& [tid, thread] : threads_) {
     entries += thread.capacity();
   }
-  return entries * sizeof(Entry) + nodes_.capacity() * sizeof(Node) +
-         nodes_.size() * (sizeof(Node) + kOfHashing) +
-         native_nodes_.capacity() * sizeof(NativeNode) +
+  return entries * sizeof(Entry) + nodes_.size() * (sizeof(Node) + kOfHashing) +
          native_nodes_.size() * (sizeof(NativeNode) + kOfHashing);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/budget.hpp"
+#include "base/numbered.hpp"
 #include "pyinject/weave/weave_summary.hpp"
 #include "weave/python_stacks.hpp"
 
@@ -117,12 +118,10 @@ class SampledStacks : public StackSource {
   bool some_lost_ = false;
   std::shared_ptr<base::RecordingBudget> budget_;
   std::map<std::pair<std::uint32_t, Limit>, std::uint64_t> emptied_;  // by pid
-  std::vector<Node> nodes_;
-  std::unordered_map<Node, std::uint32_t, NodeHash> known_;
-  std::vector<NativeNode> native_nodes_;
-  std::unordered_map<NativeNode, std::uint32_t, NativeNodeHash> known_native_;
-  std::vector<std::string> tasks_{std::string{}};
-  std::unordered_map<std::string, std::uint32_t> known_tasks_;
+  base::Numbered<Node, std::unordered_map<Node, std::uint32_t, NodeHash>> nodes_;
+  base::Numbered<NativeNode, std::unordered_map<NativeNode, std::uint32_t, NativeNodeHash>>
+      native_nodes_;
+  base::Numbered<std::string> tasks_;
   std::unordered_map<std::uint32_t, std::vector<Entry>> threads_;  // by tid, in order of time
   std::unordered_map<std::uint64_t, Code> codes_;
   std::uint64_t records_ = 0;

@@ -1,6 +1,7 @@
 // What a recording of some seconds knows about the threads of one process. Plain values.
 #pragma once
 
+#include "base/numbered.hpp"
 #include "bpf/code_files.hpp"
 #include "bpf/sampler.hpp"
 #include "procfs/kernel_work.hpp"
@@ -17,7 +18,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace pyinject::why {
@@ -29,19 +29,11 @@ using sample::Use;
 class Names {
  public:
   Names() { (void)number(""); }
-  std::uint32_t number(std::string_view text) {
-    const auto [at, fresh] =
-        numbers_.try_emplace(std::string{text}, static_cast<std::uint32_t>(texts_.size()));
-    if (fresh) {
-      texts_.push_back(&at->first);
-    }
-    return at->second;
-  }
-  [[nodiscard]] const std::string& text(std::uint32_t number) const { return *texts_.at(number); }
+  std::uint32_t number(std::string_view text) { return texts_.number(std::string{text}); }
+  [[nodiscard]] const std::string& text(std::uint32_t number) const { return texts_.at(number); }
 
  private:
-  std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::vector<const std::string*> texts_;
+  base::Numbered<std::string> texts_;
 };
 
 struct Line {
@@ -56,19 +48,11 @@ using Lines = std::vector<Line>;  // innermost first
 class Stacks {
  public:
   Stacks() { (void)number({}); }
-  std::uint32_t number(Lines lines) {
-    const auto [at, fresh] =
-        numbers_.try_emplace(std::move(lines), static_cast<std::uint32_t>(stacks_.size()));
-    if (fresh) {
-      stacks_.push_back(&at->first);
-    }
-    return at->second;
-  }
-  [[nodiscard]] const Lines& lines(std::uint32_t number) const { return *stacks_.at(number); }
+  std::uint32_t number(Lines lines) { return stacks_.number(std::move(lines)); }
+  [[nodiscard]] const Lines& lines(std::uint32_t number) const { return stacks_.at(number); }
 
  private:
-  std::map<Lines, std::uint32_t> numbers_;
-  std::vector<const Lines*> stacks_;
+  base::Numbered<Lines, std::map<Lines, std::uint32_t>> stacks_;
 };
 
 using bpf::CodeKind;
