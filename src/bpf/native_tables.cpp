@@ -16,12 +16,6 @@
 #include <utility>
 #include <variant>
 
-#include <sys/mman.h>
-
-#if PYINJECT_BPF
-#include <bpf/bpf.h>
-#endif
-
 namespace pyinject::bpf {
 
 namespace {
@@ -31,8 +25,6 @@ using std::chrono::steady_clock;
 constexpr std::uint64_t kBytes = std::uint64_t{192} << 20U;
 constexpr std::uint64_t kSteps = 1'000'000'000;  // some nanoseconds each
 constexpr std::uint64_t kStepsToOpen = 20'000;
-constexpr std::size_t kSegmentBytes = std::size_t{NATIVE_SEGMENT_WORDS} * sizeof(std::uint32_t);
-constexpr std::size_t kRuleBytes = std::size_t{UNWIND_MOST_RULES} * sizeof(unwind_rule);
 constexpr std::size_t kMostMappings = 16384;  // of a process
 constexpr std::size_t kLeastCapacity = 64;
 // A program that still reads a replaced range ends long before.
@@ -42,26 +34,6 @@ constexpr std::int64_t kNoTime = -1;
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
-
-#if PYINJECT_BPF
-bool set_entry(int map, std::uint32_t key, const void* value) {
-  return bpf_map_update_elem(map, &key, value, BPF_ANY) == 0;
-}
-
-void drop_entry(int map, std::uint32_t key) { (void)bpf_map_delete_elem(map, &key); }
-
-base::UniqueFd make_segment() {
-  bpf_map_create_opts options{};
-  options.sz = sizeof options;
-  options.map_flags = BPF_F_MMAPABLE;
-  return base::UniqueFd{bpf_map_create(BPF_MAP_TYPE_ARRAY, "segment", sizeof(std::uint32_t),
-                                       kSegmentBytes, 1, &options)};
-}
-#else
-bool set_entry(int /*map*/, std::uint32_t /*key*/, const void* /*value*/) { return false; }
-void drop_entry(int /*map*/, std::uint32_t /*key*/) {}
-base::UniqueFd make_segment() { return {}; }
-#endif
 
 bool same(const native_mapping& one, const native_mapping& other) {
   return std::memcmp(&one, &other, sizeof one) == 0;
@@ -100,22 +72,7 @@ native_mapping generated_code(base::Pid pid, std::uint64_t begin, std::uint64_t 
 }  // namespace
 
 NativeTables::NativeTables(const Maps& maps)
-    : maps_{maps}, bytes_{kBytes}, steps_{kSteps}, rule_budget_{UNWIND_MOST_RULES} {
-  void* const rules =
-      ::mmap(nullptr, kRuleBytes, PROT_READ | PROT_WRITE, MAP_SHARED, maps_.rules, 0);
-  if (rules != MAP_FAILED) {
-    rule_memory_ = static_cast<unwind_rule*>(rules);
-  }
-}
-
-NativeTables::~NativeTables() {
-  if (rule_memory_ != nullptr) {
-    ::munmap(rule_memory_, kRuleBytes);
-  }
-  for (auto* const words : segments_) {
-    ::munmap(words, kSegmentBytes);
-  }
-}
+    : maps_{maps}, bytes_{kBytes}, steps_{kSteps}, rule_budget_{UNWIND_MOST_RULES} {}
 
 bool NativeTables::knows(base::Pid pid) const {
   const std::lock_guard lock{mutex_};
@@ -125,7 +82,7 @@ bool NativeTables::knows(base::Pid pid) const {
 bool NativeTables::scan(base::Pid pid) {
   const std::lock_guard lock{mutex_};
   const auto maps = procfs::read_maps(pid);
-  if (!maps || maps->empty() || rule_memory_ == nullptr) {
+  if (!maps || maps->empty() || !rules_.usable()) {
     return false;
   }
   std::vector<native_mapping> mappings;
@@ -173,7 +130,7 @@ bool NativeTables::scan(base::Pid pid) {
       break;
     }
   }
-  publish_rules();
+  rules_.publish();
   const auto number = static_cast<std::uint32_t>(pid.value());
   const auto known = ranges_.find(number);
   if (known != ranges_.end() && std::ranges::equal(known->second->mappings, mappings, same)) {
@@ -312,7 +269,7 @@ std::shared_ptr<NativeTables::File> NativeTables::compile(base::UniqueFd descrip
   elf::UnwindTableLimits limits{.bytes = base::Allowance{bytes_.left(spender)},
                                 .steps = base::Allowance{steps_.left(spender)},
                                 .new_rules = base::Allowance{rule_budget_.left(spender)}};
-  const auto table = elf::compile_unwind_table(*elf, rules_, limits);
+  const auto table = elf::compile_unwind_table(*elf, rules_.rules(), limits);
   steps_.charge(spender, limits.steps.taken());
   rule_budget_.charge(spender, limits.new_rules.taken());
   file->refused =
@@ -335,29 +292,28 @@ bool NativeTables::place_table(const elf::UnwindTable& table, File& file) {
     return std::size_t{to - from} + 2 + (table.index[to] - table.index[from]);
   };
   for (std::uint32_t from = 0; from < chunks;) {
-    if (NATIVE_SEGMENT_WORDS - used_words_ < kWorthwhile && !add_segment()) {
+    if (segments_.room() < kWorthwhile && !segments_.add()) {
       return false;
     }
     std::uint32_t to = from;
     for (std::uint32_t step = std::bit_ceil(chunks - from); step > 0; step /= 2) {
-      if (to + step <= chunks && words_for(from, to + step) <= NATIVE_SEGMENT_WORDS - used_words_) {
+      if (to + step <= chunks && words_for(from, to + step) <= segments_.room()) {
         to += step;
       }
     }
-    const auto place = to == from ? std::nullopt : allocate(words_for(from, to));
+    const auto place = to == from ? std::nullopt : segments_.allocate(words_for(from, to));
     if (!place) {
       return false;
     }
-    auto* const words = segments_[place->segment];
-    const auto index = place->word;
-    const auto rows = index + (to - from) + 2;
+    auto* const index = segments_.words(*place);
+    const auto rows = (to - from) + 2;
     const auto first = table.index[from];
     for (auto chunk = from; chunk <= to; ++chunk) {
-      words[index + (chunk - from)] = rows + (table.index[chunk] - first);
+      index[chunk - from] = place->word + rows + (table.index[chunk] - first);
     }
     constexpr std::uint32_t kRule = 0xffff;
-    words[rows - 1] = first == 0 ? 0 : table.rows[first - 1] & kRule;
-    std::copy(table.rows.begin() + first, table.rows.begin() + table.index[to], words + rows);
+    index[rows - 1] = first == 0 ? 0 : table.rows[first - 1] & kRule;
+    std::copy(table.rows.begin() + first, table.rows.begin() + table.index[to], index + rows);
     const auto begin = table.begin.value() + from * kChunk;
     const auto end = std::min(table.end.value(), table.begin.value() + to * kChunk);
     if (begin < end) {
@@ -366,49 +322,6 @@ bool NativeTables::place_table(const elf::UnwindTable& table, File& file) {
     from = to;
   }
   return true;
-}
-
-std::optional<NativeTables::Place> NativeTables::allocate(std::size_t words) {
-  constexpr std::size_t kAlignment = NATIVE_MAPPING_WORDS;
-  words = (words + kAlignment - 1) / kAlignment * kAlignment;
-  if (words > NATIVE_SEGMENT_WORDS - used_words_ &&
-      (words > NATIVE_SEGMENT_WORDS || !add_segment())) {
-    return std::nullopt;
-  }
-  const Place place{.segment = static_cast<std::uint16_t>(segments_.size() - 1),
-                    .word = static_cast<std::uint32_t>(used_words_)};
-  used_words_ += words;
-  return place;
-}
-
-bool NativeTables::add_segment() {
-  if (segments_.size() >= NATIVE_MOST_SEGMENTS) {
-    return false;
-  }
-  const auto map = make_segment();
-  if (!map.valid()) {
-    return false;
-  }
-  void* const memory =
-      ::mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, map.get(), 0);
-  if (memory == MAP_FAILED) {
-    return false;
-  }
-  const auto descriptor = static_cast<std::uint32_t>(map.get());
-  if (!set_entry(maps_.segments, static_cast<std::uint32_t>(segments_.size()), &descriptor)) {
-    ::munmap(memory, kSegmentBytes);
-    return false;
-  }
-  segments_.push_back(static_cast<std::uint32_t*>(memory));
-  used_words_ = 0;
-  return true;
-}
-
-void NativeTables::publish_rules() {
-  const auto all = rules_.all();
-  std::copy(all.begin() + static_cast<std::ptrdiff_t>(published_rules_), all.end(),
-            rule_memory_ + published_rules_);
-  published_rules_ = all.size();
 }
 
 std::shared_ptr<NativeTables::Range> NativeTables::place_range(
@@ -423,8 +336,7 @@ std::shared_ptr<NativeTables::Range> NativeTables::place_range(
     bytes_.give_back(spender, capacity * sizeof(native_mapping));
     return nullptr;
   }
-  std::memcpy(segments_[place->segment] + place->word, mappings.data(),
-              mappings.size() * sizeof(native_mapping));
+  std::memcpy(segments_.words(*place), mappings.data(), mappings.size() * sizeof(native_mapping));
   return std::make_shared<Range>(Range{.mappings = std::move(mappings),
                                        .files = std::move(files),
                                        .place = *place,
@@ -433,7 +345,7 @@ std::shared_ptr<NativeTables::Range> NativeTables::place_range(
                                        .spender = spender});
 }
 
-std::optional<NativeTables::Place> NativeTables::allocate_range(std::size_t capacity) {
+std::optional<TableSegments::Place> NativeTables::allocate_range(std::size_t capacity) {
   const auto now = steady_clock::now();
   const auto fits = [&](const Retired& retired) {
     return retired.capacity == capacity && retired.since + kUntilReused <= now;
@@ -443,45 +355,7 @@ std::optional<NativeTables::Place> NativeTables::allocate_range(std::size_t capa
     retired_.erase(found);
     return place;
   }
-  return allocate(capacity * NATIVE_MAPPING_WORDS);
-}
-
-std::optional<native_mapping> recognise_trampolines(std::span<const std::byte> bytes) {
-  struct Known {
-    std::string_view code;
-    std::uint32_t enters;  // offset from which on the stack pointer is moved
-    bool keeps_fp;
-    native_mapping_kind kind;
-  };
-  using std::string_view_literals::operator""sv;
-  // sub $8,%rsp; call *%rcx; add $8,%rsp; ret. push %rbp; mov %rsp,%rbp; call *%rcx; pop %rbp; ret.
-  // sub $16,%rsp; mov %r10,(%rsp).
-  static constexpr std::array kKnown{
-      Known{"\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3"sv, 4, false, NATIVE_TRAMPOLINE},
-      Known{"\x55\x48\x89\xe5\xff\xd1\x5d\xc3"sv, 1, true, NATIVE_TRAMPOLINE},
-      Known{"\x48\x83\xec\x10\x4c\x89\x14\x24"sv, 4, false, NATIVE_CLOSURE}};
-  static constexpr auto kEndbr = "\xf3\x0f\x1e\xfa"sv;
-  const std::string_view text{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  const std::uint32_t prefix = text.starts_with(kEndbr) ? kEndbr.size() : 0;
-  for (const auto& known : kKnown) {
-    if (!text.substr(prefix).starts_with(known.code)) {
-      continue;
-    }
-    // CPython 3.12 does not align them.
-    const auto size = prefix + static_cast<std::uint32_t>(known.code.size());
-    for (auto next = size; next + size <= text.size(); ++next) {
-      if (text.substr(next, size) == text.substr(0, size)) {
-        native_mapping mapping{};
-        mapping.kind = static_cast<__u8>(known.kind);
-        mapping.place = next;
-        mapping.chunks = known.kind == NATIVE_CLOSURE ? next : size;
-        mapping.word = prefix + known.enters;
-        mapping.keeps_fp = known.keeps_fp ? 1 : 0;
-        return mapping;
-      }
-    }
-  }
-  return std::nullopt;
+  return segments_.allocate(capacity * NATIVE_MAPPING_WORDS);
 }
 
 }  // namespace pyinject::bpf

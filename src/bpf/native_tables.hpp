@@ -3,6 +3,7 @@
 
 #include "base/budget.hpp"
 #include "bpf/sampler_native.h"
+#include "bpf/table_memory.hpp"
 #include "elf/elf_file.hpp"
 #include "elf/unwind_table.hpp"
 #include "procfs/maps.hpp"
@@ -36,7 +37,6 @@ class NativeTables {
     int natives = -1;
   };
   explicit NativeTables(const Maps& maps);
-  ~NativeTables();
   NativeTables(const NativeTables&) = delete;
   NativeTables& operator=(const NativeTables&) = delete;
 
@@ -50,10 +50,7 @@ class NativeTables {
   [[nodiscard]] bool knows(base::Pid pid) const;
 
  private:
-  struct Place {
-    std::uint16_t segment = 0;
-    std::uint32_t word = 0;
-  };
+  using Place = TableSegments::Place;
   // A part of a table within one segment.
   struct Piece {
     std::uint64_t begin = 0;  // address in the file
@@ -87,9 +84,6 @@ class NativeTables {
   [[nodiscard]] std::shared_ptr<File> compile(base::UniqueFd descriptor,
                                               base::Budget::Spender spender);
   [[nodiscard]] bool place_table(const elf::UnwindTable& table, File& file);
-  [[nodiscard]] std::optional<Place> allocate(std::size_t words);
-  [[nodiscard]] bool add_segment();
-  void publish_rules();
   [[nodiscard]] std::shared_ptr<Range> place_range(std::vector<native_mapping> mappings,
                                                    std::vector<std::shared_ptr<File>> files,
                                                    base::Budget::Spender spender);
@@ -105,11 +99,8 @@ class NativeTables {
   base::Budget bytes_;
   base::Budget steps_;
   base::Budget rule_budget_;
-  elf::UnwindRules rules_;
-  std::size_t published_rules_ = 0;
-  unwind_rule* rule_memory_ = nullptr;
-  std::vector<std::uint32_t*> segments_;
-  std::size_t used_words_ = NATIVE_SEGMENT_WORDS;  // of the last segment
+  TableRules rules_{maps_.rules};
+  TableSegments segments_{maps_.segments};
   std::map<FileKey, std::weak_ptr<File>> files_;
   std::vector<std::shared_ptr<File>> kept_;  // for the processes that map them next
   std::shared_ptr<File> vdso_;
