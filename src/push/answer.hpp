@@ -45,6 +45,7 @@ class Backoff {
   // RETRY_AFTER, up to an hour of it. RANDOM: 0 to 1.
   [[nodiscard]] std::chrono::milliseconds next(std::chrono::seconds retry_after, double random);
   void reset() { failures_ = 0; }
+  [[nodiscard]] int failures() const { return failures_; }  // since reset()
 
  private:
   BackoffTimes times_;

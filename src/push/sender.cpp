@@ -116,20 +116,20 @@ void Sender::send(const SpoolEntry& entry) {
     return;
   }
   spool_.remove(entry.id);
+  const bool again = backoff_.failures() != 0;
   backoff_.reset();
   if (verdict == Verdict::kAccepted) {
-    note_accepted(answer);
+    note_accepted(answer, again);
   } else {
     ++counts_.dropped;
     logger_.warning("--push {}: the server refused a profile, which is dropped: {}", name_,
                     answer.why);
   }
-  failures_ = 0;
   wake();  // there may be more
 }
 
-void Sender::note_accepted(const Answer& answer) {
-  if (failures_ != 0) {
+void Sender::note_accepted(const Answer& answer, bool again) {
+  if (again) {
     logger_.info("--push {}: the server takes profiles again", name_);
   }
   const auto remark = store_.remark == nullptr ? Remark{} : store_.remark(answer.body);
@@ -150,7 +150,7 @@ void Sender::note_failure(const std::string& why, std::chrono::milliseconds next
   const auto text = fmt::format("--push {}: {}; {} in the spool, next attempt in {:.1f} s", name_,
                                 why, base::counted(spool_.count(name_), "profile"),
                                 std::chrono::duration<double>{next}.count());
-  if (failures_++ == 0) {
+  if (backoff_.failures() == 1) {
     logger_.warning("{}", text);
   } else {
     logger_.debug("{}", text);

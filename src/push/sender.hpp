@@ -42,7 +42,8 @@ class Sender {
   // False: the end has come.
   bool wait_for_turn();
   void send(const SpoolEntry& entry);
-  void note_accepted(const Answer& answer);
+  // AGAIN: after failures.
+  void note_accepted(const Answer& answer, bool again);
   void note_failure(const std::string& why, std::chrono::milliseconds next);
   [[nodiscard]] bool must_give_up();
 
@@ -55,7 +56,6 @@ class Sender {
   Client client_;
   Backoff backoff_;
   std::minstd_rand random_{std::random_device{}()};
-  std::uint64_t failures_ = 0;  // since the last answer that was none
 
   std::mutex mutex_;  // protects the members below
   std::condition_variable changed_;
