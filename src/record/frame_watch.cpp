@@ -116,14 +116,14 @@ void FrameWatch::add(const targets::ActiveTarget& active) {
   }
   forget_watched(pid);
   watched_.emplace(pid, std::move(watched));
-  pause_ = kFirstPause;
+  pace_.pause = kFirstPause;
   if (!clock_) {
     return;
   }
   if (thread_.joinable()) {
     wake_.notify_all();
   } else {
-    began_ = std::chrono::steady_clock::now();
+    pace_.began = std::chrono::steady_clock::now();
     try {
       thread_ = std::thread{[this] { run(); }};
     } catch (const std::system_error& error) {
@@ -177,18 +177,19 @@ void FrameWatch::run() {
                       error.what());
       return;
     }
-    ++effort_.rounds;
-    effort_.processor_time += nanoseconds{base::now_by(CLOCK_THREAD_CPUTIME_ID) - before};
-    wake_.wait_for(lock, next_pause(), [this] { return ending_ || pause_ == kFirstPause; });
+    ++pace_.effort.rounds;
+    pace_.effort.processor_time += nanoseconds{base::now_by(CLOCK_THREAD_CPUTIME_ID) - before};
+    wake_.wait_for(lock, next_pause(), [this] { return ending_ || pace_.pause == kFirstPause; });
   }
 }
 
 nanoseconds FrameWatch::next_pause() {
   const bool unknown =
       std::ranges::any_of(watched_, [](const auto& each) { return !each.second.unknown.empty(); });
-  pause_ = std::min<nanoseconds>(pause_ * 5 / 4, unknown ? kPauseOfUnknown : kPeriod);
-  const nanoseconds allowed_since = (effort_.processor_time - exempt_ - kBurst) * kShare;
-  return std::max<nanoseconds>(pause_, began_ + allowed_since - std::chrono::steady_clock::now());
+  pace_.pause = std::min<nanoseconds>(pace_.pause * 5 / 4, unknown ? kPauseOfUnknown : kPeriod);
+  const nanoseconds allowed_since = (pace_.effort.processor_time - pace_.exempt - kBurst) * kShare;
+  return std::max<nanoseconds>(pace_.pause,
+                               pace_.began + allowed_since - std::chrono::steady_clock::now());
 }
 
 void FrameWatch::look() {
@@ -240,9 +241,9 @@ void FrameWatch::learn(std::uint32_t pid, Watched& watched, const python::Thread
       has_greenlets(pid, watched)) {
     name(pid, watched, stack);
     history_.expect_greenlets(pid);
-    const auto before = for_suspended_;
+    const auto before = pace_.for_suspended;
     look_at_suspended(pid, watched);
-    exempt_ += for_suspended_ - before;
+    pace_.exempt += pace_.for_suspended - before;
   }
   if (!watched.partial.contains(stack.tid)) {
     history_.observe(pid, tid, base::now_by(*clock_), frames_of(stack, watched.first_code),
@@ -279,7 +280,7 @@ void FrameWatch::look_at_suspended(std::uint32_t pid, Watched& watched) {
   constexpr std::uint64_t kFirstCode = std::uint64_t{1} << 39U;
   constexpr std::uint64_t kCodesOfLook = std::uint64_t{1} << 32U;
   const auto look = watched.looks_at_suspended;
-  if (look == kLooks || for_suspended_ >= kMostForSuspended) {
+  if (look == kLooks || pace_.for_suspended >= kMostForSuspended) {
     return;
   }
   const auto began = base::now_by(CLOCK_THREAD_CPUTIME_ID);
@@ -312,7 +313,7 @@ void FrameWatch::look_at_suspended(std::uint32_t pid, Watched& watched) {
       history_.keep_suspended(pid, static_cast<std::uint32_t>(greenlet.thread->value()), frames);
     }
   }
-  for_suspended_ += nanoseconds{base::now_by(CLOCK_THREAD_CPUTIME_ID) - began};
+  pace_.for_suspended += nanoseconds{base::now_by(CLOCK_THREAD_CPUTIME_ID) - began};
 }
 
 void FrameWatch::name(std::uint32_t pid, const Watched& watched, const python::ThreadStack& stack) {

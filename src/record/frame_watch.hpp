@@ -54,7 +54,7 @@ class FrameWatch {
     std::uint64_t rounds = 0;
     std::chrono::nanoseconds processor_time{};
   };
-  [[nodiscard]] Effort effort() const { return effort_; }
+  [[nodiscard]] Effort effort() const { return pace_.effort; }
   // Threads that were in Python functions when their process was added, and whose stack has never
   // been readable. Call it after stop().
   [[nodiscard]] std::size_t unknown_threads() const;
@@ -96,11 +96,13 @@ class FrameWatch {
   std::size_t unknown_threads_ = 0;  // of processes that are not read any more
   weave::FrameHistory history_;
   weave::Interpreters interpreters_;
-  Effort effort_;
-  std::chrono::nanoseconds for_suspended_{};  // processor time for looks at suspended greenlets
-  std::chrono::nanoseconds exempt_{};         // the part of it that EFFORT_ has
-  std::chrono::nanoseconds pause_{};
-  std::chrono::steady_clock::time_point began_;
+  struct {
+    Effort effort;
+    std::chrono::nanoseconds for_suspended{};  // processor time for looks at suspended greenlets
+    std::chrono::nanoseconds exempt{};         // the part of it that EFFORT has
+    std::chrono::nanoseconds pause{};
+    std::chrono::steady_clock::time_point began;
+  } pace_;
   std::thread thread_;
 };
 

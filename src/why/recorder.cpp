@@ -120,11 +120,11 @@ void Recorder::begin() {
       listening_.insert(port_of(socket.local));
     }
   }
-  machine_at_begin_ = procfs::read_machine_usage();
-  descendants_at_begin_ = procfs::read_descendants_usage(target_.id.pid).on_cpu;
+  at_begin_.machine = procfs::read_machine_usage();
+  at_begin_.descendants = procfs::read_descendants_usage(target_.id.pid).on_cpu;
   recording_.at_begin = list_threads();
   add_usage();
-  usage_at_begin_ = usage_;
+  at_begin_.threads = usage_;
   recording_.resident_kb_before = procfs::read_resident(target_.id.pid).value_or(0);
   rings_->enable();
   recording_.begin = now();
@@ -407,7 +407,7 @@ Recording Recorder::finish() {
   rings_->disable();
   recording_.descendants = procfs::read_descendants_usage(target_.id.pid);
   recording_.descendants.on_cpu =
-      std::max<nanoseconds>(recording_.descendants.on_cpu - descendants_at_begin_, nanoseconds{0});
+      std::max<nanoseconds>(recording_.descendants.on_cpu - at_begin_.descendants, nanoseconds{0});
   drain();
   for (auto& stack : recording_.python) {
     const auto corrected = corrected_.find({stack.tid, stack.time});
@@ -427,14 +427,14 @@ Recording Recorder::finish() {
   recording_.traced = stat && stat->state == 't';
   recording_.frozen = procfs::read_frozen(target_.id.pid).value_or("");
   const auto machine = procfs::read_machine_usage();
-  if (machine && machine_at_begin_ && machine->all > machine_at_begin_->all) {
-    recording_.stolen = static_cast<double>(machine->stolen - machine_at_begin_->stolen) /
-                        static_cast<double>(machine->all - machine_at_begin_->all);
+  if (machine && at_begin_.machine && machine->all > at_begin_.machine->all) {
+    recording_.stolen = static_cast<double>(machine->stolen - at_begin_.machine->stolen) /
+                        static_cast<double>(machine->all - at_begin_.machine->all);
   }
   recording_.at_end = list_threads();
   for (const auto& [tid, usage] : usage_) {
     auto& facts = recording_.threads[tid];
-    const auto first = usage_at_begin_[tid];
+    const auto first = at_begin_.threads[tid];
     facts.minor_faults = usage.minor_faults - first.minor_faults;
     facts.major_faults = usage.major_faults - first.major_faults;
     facts.on_cpu = static_cast<std::uint64_t>((usage.on_cpu - first.on_cpu).count());

@@ -79,11 +79,13 @@ class Recorder {
   // By tid and time: corrected times of kLeaves, and so of their stacks.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> corrected_;
   std::unordered_map<std::uint64_t, KnownCode> codes_;
-  std::map<std::uint32_t, procfs::ThreadUsage> usage_at_begin_;
-  std::map<std::uint32_t, procfs::ThreadUsage> usage_;  // the latest
-  std::optional<procfs::MachineUsage> machine_at_begin_;
-  std::chrono::nanoseconds descendants_at_begin_{};
-  std::set<std::string> listening_;  // ports
+  struct {
+    std::map<std::uint32_t, procfs::ThreadUsage> threads;
+    std::optional<procfs::MachineUsage> machine;
+    std::chrono::nanoseconds descendants{};
+  } at_begin_;
+  std::map<std::uint32_t, procfs::ThreadUsage> usage_;  // the latest of each thread
+  std::set<std::string> listening_;                     // ports
   std::set<std::vector<std::uint32_t>> deadlocks_;
   base::Deadline next_snapshot_ = base::Deadline::after(std::chrono::nanoseconds{0});
 };
