@@ -7,6 +7,7 @@
 #include "cli/console.hpp"
 #include "cli/verb_options.hpp"
 #include "pyinject/base/error.hpp"
+#include "pyinject/targets/stop_signals.hpp"
 #include "record/verbs/function_recording.hpp"
 
 #include <fmt/format.h>
@@ -120,7 +121,11 @@ int run_record_functions(const record::RecordPlan& record, base::Logger& logger,
         "libtraceevent-dev installed");
     return kFailure;
   }
-  const auto recording = record::record_functions(record, logger, observer);
+  record::FunctionRecording recording;
+  {
+    targets::StopSignals stop;  // from then on, signals end the summary as they end any program
+    recording = record::record_functions(record, logger, observer, stop);
+  }
   for (const auto& file : recording.files) {
     summarize(file, logger);
   }

@@ -4,6 +4,7 @@
 #include "cli/reporter.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
+#include "pyinject/targets/stop_signals.hpp"
 #include "record/verbs/join_recording.hpp"
 
 #include <array>
@@ -67,7 +68,8 @@ int run_join(const CommandLine& line, Reporter& reporter, const Terminal& termin
   const auto& options = std::get<record::JoinOptions>(line.options);
   Console console{reporter.logger(), is_live(line, terminal), name_of_perf(options.search),
                   &reporter};
-  return record::join_recording(options, reporter.logger(), console);
+  targets::StopSignals stop;
+  return record::join_recording(options, reporter.logger(), console, stop);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/perf/perf_locator.hpp"
-#include "pyinject/targets/stop_signals.hpp"
+#include "pyinject/targets/stop_requests.hpp"
 #include "python/examine/function_probes.hpp"
 #include "record/perf_run.hpp"
 #include "record/verbs/function_recording.hpp"
@@ -24,7 +24,8 @@ namespace pyinject::record {
 
 class FunctionRecorder {
  public:
-  FunctionRecorder(const RecordPlan& plan, base::Logger& logger, RecordObserver& observer);
+  FunctionRecorder(const RecordPlan& plan, base::Logger& logger, RecordObserver& observer,
+                   targets::StopRequests& stop);
 
   // As record_functions(). Call it once.
   [[nodiscard]] FunctionRecording run();
@@ -51,8 +52,8 @@ class FunctionRecorder {
   const RecordPlan& plan_;
   base::Logger& logger_;
   RecordObserver& observer_;
-  // Destroyed last to first: perf exits before its events are removed; signals are restored last.
-  targets::StopSignals signals_;
+  targets::StopRequests& stop_;
+  // Destroyed last to first: perf exits before its events are removed.
   std::vector<base::Pid> pids_;
   std::vector<python::FunctionProbes> targets_;
   targets::TargetWatch watch_;

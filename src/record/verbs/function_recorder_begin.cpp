@@ -23,10 +23,11 @@ namespace pyinject::record {
 using base::Deadline;
 
 FunctionRecorder::FunctionRecorder(const RecordPlan& plan, base::Logger& logger,
-                                   RecordObserver& observer)
+                                   RecordObserver& observer, targets::StopRequests& stop)
     : plan_{plan},
       logger_{logger},
       observer_{observer},
+      stop_{stop},
       perf_{plan.perf_options->output, logger},
       workload_{plan.command, logger} {}
 
@@ -55,7 +56,7 @@ int FunctionRecorder::steps() {
   if (const auto status = start_perf_for_all(perf)) {
     return *status;
   }
-  if (const auto status = judge(perf_.enable(signals_.fd()))) {
+  if (const auto status = judge(perf_.enable(stop_.fd()))) {
     return *status;
   }
   enabled_at_ = Deadline::Clock::now();
@@ -64,7 +65,7 @@ int FunctionRecorder::steps() {
     return finish({.end = End::kCommand});
   }
   WaitSources sources{.perf = perf_.process(),
-                      .requests = signals_,
+                      .requests = stop_,
                       .command = workload_.process(),
                       .targets = watch_,
                       .on_tick = [this] { on_tick(); },
@@ -182,7 +183,7 @@ std::optional<int> FunctionRecorder::start_perf_for_all(const perf::Perf& perf) 
     }
     logger_.debug("{} started meanwhile: perf is started again",
                   base::counted(newborn.size(), "new thread"));
-    (void)perf_.discard(signals_.fd());
+    (void)perf_.discard(stop_.fd());
   }
 }
 
@@ -198,7 +199,7 @@ std::set<base::Tid> FunctionRecorder::threads_of_targets() const {
 std::optional<int> FunctionRecorder::start_perf(const perf::Perf& perf) {
   return judge(perf_.start(
       {.perf = perf.path, .own = own_options(), .options = plan_.perf_options, .pids = pids_},
-      signals_.fd()));
+      stop_.fd()));
 }
 
 std::optional<int> FunctionRecorder::judge(perf::Answer answer) {
@@ -208,7 +209,7 @@ std::optional<int> FunctionRecorder::judge(perf::Answer answer) {
     case perf::Answer::kEnded:
       return perf_.report_failure();
     case perf::Answer::kInterrupted:
-      return give_up(128 + signals_.next().value_or(SIGINT));
+      return give_up(128 + stop_.next().value_or(SIGINT));
     case perf::Answer::kDeadline:
       break;
   }
@@ -225,8 +226,8 @@ void FunctionRecorder::on_tick() {
 }
 
 FunctionRecording record_functions(const RecordPlan& plan, base::Logger& logger,
-                                   RecordObserver& observer) {
-  return FunctionRecorder{plan, logger, observer}.run();
+                                   RecordObserver& observer, targets::StopRequests& stop) {
+  return FunctionRecorder{plan, logger, observer, stop}.run();
 }
 
 }  // namespace pyinject::record

@@ -15,7 +15,7 @@ int FunctionRecorder::finish(EndOfRecording end) {
   (void)perf_.disable(-1);
   (void)perf_.ask_to_stop(-1);
   // A signal cuts the wait short: perf then completes its file immediately.
-  perf_.wait_for_file(Deadline::after(kPerfCompletes), signals_.fd(), [] { return true; });
+  perf_.wait_for_file(Deadline::after(kPerfCompletes), stop_.fd(), [] { return true; });
   workload_.wait_or_kill();
   if (!perf_.completed()) {
     return perf_.report_failure();
@@ -28,7 +28,7 @@ int FunctionRecorder::finish(EndOfRecording end) {
 
 // Nothing was recorded: ends perf and removes its file.
 int FunctionRecorder::give_up(int status) {
-  (void)perf_.discard(signals_.fd());
+  (void)perf_.discard(stop_.fd());
   return status;
 }
 

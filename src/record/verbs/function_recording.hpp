@@ -5,6 +5,7 @@
 #include "pyinject/base/log.hpp"
 #include "pyinject/record/plan.hpp"
 #include "pyinject/record/record_observer.hpp"
+#include "pyinject/targets/stop_requests.hpp"
 
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@ struct FunctionRecording {
 // fails. However it ends, no event of this session is left in tracefs; events left by killed
 // sessions are removed at the start.
 [[nodiscard]] FunctionRecording record_functions(const RecordPlan& plan, base::Logger& logger,
-                                                 RecordObserver& observer);
+                                                 RecordObserver& observer,
+                                                 targets::StopRequests& stop);
 
 }  // namespace pyinject::record

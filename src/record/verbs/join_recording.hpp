@@ -5,6 +5,7 @@
 #include "pyinject/base/pid.hpp"
 #include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/record/record_observer.hpp"
+#include "pyinject/targets/stop_requests.hpp"
 #include "pyinject/weave/weave_flags.hpp"
 
 namespace pyinject::record {
@@ -15,11 +16,11 @@ struct JoinOptions {
   weave::WeaveFlags flags = {};  // OFF_CPU has no effect
 };
 
-// Collects stacks until PERF exits or a signal arrives, and adds them to its file when it has
+// Collects stacks until PERF exits or STOP has a request, and adds them to its file when it has
 // exited. PERF is not modified, except that its events run a BPF program. Returns the exit status:
 // 0, kFailure with a logged reason, or 128 + signal; unless everything succeeded, the file is as
 // perf wrote it. Throws base::Error.
 [[nodiscard]] int join_recording(const JoinOptions& options, base::Logger& logger,
-                                 RecordObserver& observer);
+                                 RecordObserver& observer, targets::StopRequests& stop);
 
 }  // namespace pyinject::record

@@ -1,25 +1,22 @@
 #include "base/format.hpp"
 #include "base/text.hpp"
 #include "perfdata/input.hpp"
-#include "procfs/stat.hpp"
-#include "procfs/status.hpp"
-#include "procfs/tasks.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/record/plan.hpp"
 #include "pyinject/targets/manager.hpp"
-#include "pyinject/targets/scope.hpp"
-#include "pyinject/targets/stop_signals.hpp"
 #include "pyinject/targets/target_selection.hpp"
 #include "pyinject/targets/this_session.hpp"
 #include "pyinject/watch/process_watch.hpp"
 #include "record/completion.hpp"
 #include "record/events_of_perf.hpp"
+#include "record/interruption.hpp"
 #include "record/sampled_targets.hpp"
 #include "record/stack_sampler.hpp"
 #include "record/thread_name_watch.hpp"
 #include "record/verbs/join_recording.hpp"
+#include "record/verbs/join_targets.hpp"
 #include "record/verbs/running_perf.hpp"
 #include "targets/late_arrivals.hpp"
 #include "targets/target_map.hpp"
@@ -31,7 +28,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -50,196 +46,122 @@ constexpr int kProgressInterval = 500;  // ms
 
 class Joiner {
  public:
-  Joiner(const JoinOptions& options, std::string perf, RunningPerf running, StackSampler& sampler,
-         std::optional<clockid_t> clock, base::Logger& logger, RecordObserver& observer)
+  Joiner(const JoinOptions& options, RunningPerf running, StackSampler& sampler,
+         std::optional<clockid_t> clock, base::Logger& logger, RecordObserver& observer,
+         targets::StopRequests& stop)
       : options_{options},
-        perf_{std::move(perf)},
         running_{std::move(running)},
         sampler_{sampler},
         sampled_{sampler},
         logger_{logger},
         observer_{observer},
+        interruption_{stop, false},
         thread_names_{logger, clock},
         manager_{targets::make_manager(
             *detector_, sampled_, logger,
             {.strict = false,
              .owner = targets::this_session(),
-             .interrupted = [this] { return take_signal(); },
-             .cancellation = &interrupted_,
+             .interrupted = [this] { return interruption_.take(); },
+             .cancellation = &interruption_.cancellation(),
              .on_event = [this](const targets::Event& event) { observer_.on_event(event); }})} {
-    signals_.listen([this](int) { interrupted_.cancel(); });
     manager_->on_activation([this](const targets::ActiveTarget& active) {
       files_.keep(active.target.id.pid);
       observer_.observed(active);
     });
   }
 
-  int run() {
-    const int status = steps();
+  // PERF: for the names; empty: none.
+  int run(const std::string& perf) {
+    const int status = steps(perf);
     observer_.counted(manager_->stats());
     return status;
   }
 
  private:
-  int steps();
+  int steps(const std::string& perf);
   bool choose_targets();
-  [[nodiscard]] bool may_be_recorded(const procfs::Status& process);
-  [[nodiscard]] bool began_after_perf(const std::optional<procfs::Stat>& task) const;
-  void warn_of_births(const std::vector<base::Pid>& roots);
   bool wait();
   void detach();
-  int complete();
+  int complete(const std::string& perf);
 
-  [[nodiscard]] bool take_signal() {
-    const auto signal = signals_.next();
-    signal_ = signal.value_or(signal_);
-    return signal.has_value();
-  }
-  [[nodiscard]] std::string path() const { return running_.path().value_or(path_at_join_); }
+  [[nodiscard]] std::string path() const { return running_.path().value_or(running_.first_path); }
 
   const JoinOptions& options_;
-  std::string perf_;  // empty: none
   RunningPerf running_;
-  std::string path_at_join_ = running_.path().value_or("perf's file");
   StackSampler& sampler_;
   SampledTargets sampled_;
   base::Logger& logger_;
   RecordObserver& observer_;
-  base::Cancellation interrupted_;
-  targets::StopSignals signals_;
-  int signal_ = 0;  // the latest one received
+  Interruption interruption_;
   std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
-  targets::TargetSet target_set_ = targets::TargetSet::of_scope({});
-  std::vector<base::Pid> roots_;  // processes passed to perf, or started by it
-  std::vector<base::Pid> chosen_;
-  std::set<base::Pid> no_pythons_;  // among CHOSEN_
+  JoinTargets targets_;
   weave::RecordedFiles files_;
   ThreadNameWatch thread_names_;
   std::unique_ptr<targets::Manager> manager_;
   std::unique_ptr<targets::LateArrivals> arrivals_;
-  bool joined_ = false;
-  Deadline::Clock::time_point begun_;
-  std::chrono::nanoseconds elapsed_{};
+  struct {
+    bool now = false;
+    Deadline::Clock::time_point begun;
+    std::chrono::nanoseconds elapsed{};
+  } joined_;
 };
 
-int Joiner::steps() {
+int Joiner::steps(const std::string& perf) {
   targets::raise_descriptor_limit();
   auto watch = watch::watch_processes(logger_);  // before the first scan, to miss no process
   const bool chosen = choose_targets();
-  if (interrupted_.cancelled()) {
-    (void)take_signal();
-    return 128 + signal_;
+  if (interruption_.cancellation().cancelled()) {
+    (void)interruption_.take();
+    return interruption_.status();
   }
   if (!chosen) {
-    return signal_ == 0 ? kFailure : 128 + signal_;
+    return kFailure;
   }
   auto described = describe_events(running_.events, {});
-  if (!roots_.empty()) {
-    described.recorded = roots_.front();
+  if (!targets_.roots.empty()) {
+    described.recorded = targets_.roots.front();
   }
   if (!sampler_.join(running_.pid, described)) {
     logger_.error("the BPF program cannot be attached to perf's events: {}",
                   sampler_.why_not_attached());
     return kFailure;
   }
-  joined_ = true;
-  begun_ = Deadline::Clock::now();
+  joined_.now = true;
+  joined_.begun = Deadline::Clock::now();
   sampler_.start();
   logger_.info("joined perf record (pid {}), {}: recording until perf ends, or Ctrl-C",
                running_.pid.value(), base::printable(path()));
   arrivals_ = std::make_unique<targets::LateArrivals>(
-      std::move(watch), *detector_, *manager_, logger_, target_set_, targets::ArrivalListener{});
+      std::move(watch), *detector_, *manager_, logger_, targets_.set, targets::ArrivalListener{});
   arrivals_->ignore(running_.pid);
   std::vector<base::Pid> pythons;
   for (const auto& active : manager_->active()) {
     pythons.push_back(active->target.id.pid);
   }
   arrivals_->add_known(pythons);
-  std::erase_if(chosen_, [this](base::Pid pid) { return no_pythons_.contains(pid); });
-  arrivals_->retry(chosen_);
+  arrivals_->retry(targets_.roots);
+  arrivals_->retry(targets_.others);
   thread_names_.look(manager_->active());
   const bool ended = wait();
   detach();
   if (!ended) {
     logger_.warning("{} stays as perf writes it, without Python stacks", base::printable(path()));
-    return 128 + signal_;
+    return interruption_.status();
   }
-  return complete();
+  return complete(perf);
 }
 
 bool Joiner::choose_targets() {
-  const auto& targets = running_.targets;
-  const bool named = !targets.tasks.empty();
-  auto& roots = roots_;
-  for (const auto piece : base::split(targets.tasks, ',')) {
-    const auto number = base::parse_number<pid_t>(piece);
-    const auto status = number ? procfs::read_status(base::Pid{*number}) : std::nullopt;
-    if (status && may_be_recorded(*status)) {
-      roots.push_back(status->process);
-    }
-  }
-  roots = targets::without_repetitions(roots);
-  if (targets.launched) {
-    roots = targets::children_of({running_.pid});
-  }
-  target_set_ = named || targets.launched ? targets::TargetSet::of_families(roots)
-                                          : targets::TargetSet::of_scope({.user = running_.user});
-  chosen_ = target_set_.choose(targets::visible_processes());
-  std::erase_if(chosen_, [&](base::Pid pid) {
-    return pid == running_.pid || std::ranges::find(roots, pid) != roots.end() ||
-           (named && !began_after_perf(procfs::read_stat(pid)));  // perf does not record it
-  });
-  if (named || targets.launched) {
-    warn_of_births(roots);
-  }
-  auto selection = manager_->select(named ? roots : std::vector<base::Pid>{});
-  auto more = manager_->select(chosen_, false);
+  targets_ = targets_of(running_, logger_);
+  auto selection = manager_->select(targets_.named ? targets_.roots : std::vector<base::Pid>{});
+  auto more = manager_->select(targets_.others, false);
   std::ranges::move(more.targets, std::back_inserter(selection.targets));
-  chosen_.insert(chosen_.end(), roots.begin(), roots.end());
-  no_pythons_ = std::move(more.no_pythons);
-  if (named && selection.targets.empty()) {
+  std::erase_if(targets_.others, [&](base::Pid pid) { return more.no_pythons.contains(pid); });
+  if (targets_.named && selection.targets.empty()) {
     logger_.error("perf records no Python process that can be read");
     return false;
   }
   return manager_->activate_all(std::move(selection.targets));
-}
-
-// The words of its command line may name any process: its file must not get what the user of perf
-// may not read.
-bool Joiner::may_be_recorded(const procfs::Status& process) {
-  const bool may = !running_.user || std::ranges::all_of(process.uids, [this](uid_t uid) {
-    return uid == running_.user;
-  });
-  if (!may) {
-    logger_.warning(
-        "pid {}: it belongs to uid {}, and perf record to uid {}, which may not record it: it gets "
-        "no Python stacks",
-        process.process.value(), process.uids[1], *running_.user);
-  }
-  return may;
-}
-
-bool Joiner::began_after_perf(const std::optional<procfs::Stat>& task) const {
-  const auto perf = procfs::read_stat(running_.pid);
-  return task && perf && task->start_time > perf->start_time;
-}
-
-// Threads and children that started since perf opened its events have inherited them without the
-// BPF program.
-void Joiner::warn_of_births(const std::vector<base::Pid>& roots) {
-  std::size_t count = chosen_.size();
-  for (const auto pid : roots) {
-    const auto tasks = procfs::list_tasks(pid);
-    count += static_cast<std::size_t>(std::ranges::count_if(tasks, [&](base::Tid tid) {
-      return tid.value() != pid.value() && began_after_perf(procfs::read_stat(pid, tid));
-    }));
-  }
-  if (count != 0) {
-    logger_.warning(
-        "{} started after perf: {} samples may have no Python functions",
-        count == 1 ? "1 thread or process" : fmt::format("{} threads or processes", count),
-        count == 1 ? "its" : "their");
-  }
 }
 
 // True: perf has exited. False: second signal.
@@ -247,8 +169,8 @@ bool Joiner::wait() {
   while (true) {
     std::array<pollfd, 3> all{
         {{.fd = running_.process.get(), .events = POLLIN, .revents = 0},
-         {.fd = signals_.fd(), .events = POLLIN, .revents = 0},
-         {.fd = joined_ ? arrivals_->fd() : -1, .events = POLLIN, .revents = 0}}};
+         {.fd = interruption_.fd(), .events = POLLIN, .revents = 0},
+         {.fd = joined_.now ? arrivals_->fd() : -1, .events = POLLIN, .revents = 0}}};
     if (::poll(all.data(), all.size(), kProgressInterval) < 0 && errno != EINTR) {
       throw base::SystemError{"cannot wait for the end of perf", errno};
     }
@@ -258,8 +180,8 @@ bool Joiner::wait() {
     if (all[0].revents != 0) {
       return true;
     }
-    if (take_signal()) {
-      if (!joined_) {
+    if (interruption_.take()) {
+      if (!joined_.now) {
         return false;
       }
       detach();
@@ -268,13 +190,13 @@ bool Joiner::wait() {
           "added to {} when perf ends; another Ctrl-C drops them",
           base::printable(path()));
     }
-    if (joined_) {
+    if (joined_.now) {
       thread_names_.look_again(manager_->active());
     }
     struct stat facts {};
     const bool known = ::fstat(running_.file.get(), &facts) == 0;
     observer_.progress(
-        Deadline::Clock::now() - begun_,
+        Deadline::Clock::now() - joined_.begun,
         known ? std::optional{static_cast<std::uint64_t>(facts.st_size)} : std::nullopt);
   }
 }
@@ -282,17 +204,16 @@ bool Joiner::wait() {
 // Inherited events keep the program; its output is discarded.
 void Joiner::detach() {
   observer_.stopped();
-  if (!std::exchange(joined_, false)) {
+  if (!std::exchange(joined_.now, false)) {
     return;
   }
   sampler_.leave();
   thread_names_.look(manager_->active());
-  elapsed_ = Deadline::Clock::now() - begun_;
+  joined_.elapsed = Deadline::Clock::now() - joined_.begun;
   arrivals_->stop();
   (void)manager_->deactivate_all();
   sampler_.stop();
-  while (signals_.next()) {  // timeout(1) sends its signal twice
-  }
+  interruption_.drop_all();  // timeout(1) sends its signal twice
 }
 
 // Whether the file of a perf that has exited is unfinished because perf died. If it is unreadable,
@@ -305,11 +226,11 @@ bool is_unfinished(const std::string& path) {
   }
 }
 
-int Joiner::complete() {
+int Joiner::complete(const std::string& perf) {
   const auto path = running_.path();
   if (!path) {
     logger_.error("{}: perf's output was removed; the Python stacks are lost",
-                  base::printable(path_at_join_));
+                  base::printable(running_.first_path));
     return kFailure;
   }
   auto* const comms = thread_names_.history().empty() ? nullptr : &thread_names_.history();
@@ -328,10 +249,10 @@ int Joiner::complete() {
       *path,
       {.unfinished = unfinished,
        .flags = options_.flags,
-       .perf = perf_,
-       .names_beside = perf_.empty(),
+       .perf = perf,
+       .names_beside = perf.empty(),
        .lost = "Python stacks",
-       .interrupted = [this] { return take_signal(); },
+       .interrupted = [this] { return interruption_.take(); },
        .context = std::move(context)},
       woven.summary);
   if (processed == Processed::kLeftAlone || processed == Processed::kFailed) {
@@ -351,12 +272,12 @@ int Joiner::complete() {
     observer_.finished({.output = {.path = *path},
                         .woven = {std::move(woven)},
                         .files = {},
-                        .elapsed = elapsed_,
+                        .elapsed = joined_.elapsed,
                         .targets = manager_->stats().activated,
                         .maps = {},
                         .sampler = sampled});
   }
-  return signal_ == 0 ? 0 : 128 + signal_;
+  return interruption_.signal() == 0 ? 0 : interruption_.status();
 }
 
 // The perf whose build-id cache gets the names. A container may have none, if perf runs outside;
@@ -375,7 +296,8 @@ std::string perf_for_names(const perf::PerfSearch& search, base::Logger& logger)
 
 }  // namespace
 
-int join_recording(const JoinOptions& options, base::Logger& logger, RecordObserver& observer) {
+int join_recording(const JoinOptions& options, base::Logger& logger, RecordObserver& observer,
+                   targets::StopRequests& stop) {
   const auto refuse = [&](const bpf::Unavailable& why) {
     logger.error("pid {} cannot be joined: {}", options.perf.value(), phrase(why));
     return kFailure;
@@ -396,8 +318,8 @@ int join_recording(const JoinOptions& options, base::Logger& logger, RecordObser
   }
   const auto clock = clock_of(found.events);
   sampler.keep_time_by(clock);
-  Joiner joiner{options, perf, std::move(found), sampler, clock, logger, observer};
-  return joiner.run();
+  Joiner joiner{options, std::move(found), sampler, clock, logger, observer, stop};
+  return joiner.run(perf);
 }
 
 }  // namespace pyinject::record

@@ -199,6 +199,7 @@ std::variant<RunningPerf, Unavailable> inspect_running_perf(base::Pid pid,
                        .remedy = ""};
   }
   running.events = std::get<std::vector<perfdata::Event>>(std::move(events));
+  running.first_path = *path;
   return running;
 }
 

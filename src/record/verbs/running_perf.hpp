@@ -24,6 +24,7 @@ struct RunningPerf {
   std::vector<perfdata::Event> events;
   // The only user whose processes it may record (perf_event_open(2), "permissions"); nullopt: all.
   std::optional<uid_t> user = {};
+  std::string first_path = "perf's file";  // of FILE when this was found out
 
   // The current path of its file; nullopt: not visible from here.
   [[nodiscard]] std::optional<std::string> path() const;
