@@ -160,6 +160,42 @@ std::optional<BlockedCall> parse_blocked_call(std::string_view text) {
   return call;
 }
 
+namespace {
+
+bool is_futex_wait(const BlockedCall& call) {
+  // The second argument without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME; futex(2).
+  constexpr std::uint64_t kFlags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+  const auto operation = call.arguments[1] & ~kFlags;
+  return operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET;
+}
+
+constexpr std::uint64_t kLeastAddress = 65536;  // mmap_min_addr of distributions
+
+// What restart_syscall(2) continues, by its arguments alone: those of futex(2), clock_nanosleep(2),
+// and poll(2) differ. nullopt: it could be several of them.
+std::optional<long> continued_by_arguments(const BlockedCall& call) {
+  const auto first = call.arguments[0];
+  const auto second = call.arguments[1];
+  const auto third = call.arguments[2];
+  const auto fourth = call.arguments[3];
+  const auto is_address = [](std::uint64_t value) { return value >= kLeastAddress; };
+  const bool futex = is_address(first) && first % sizeof(std::uint32_t) == 0 &&
+                     is_futex_wait(call) && is_address(fourth);
+  const bool sleep = !is_address(first) && second == 0 && is_address(third);
+  const bool poll =
+      is_address(first) && second != 0 && !is_address(second) && !is_address(third) && third != 0;
+  // A poll of just as many files as this flag makes is not likely.
+  if (futex && (!poll || (second & FUTEX_PRIVATE_FLAG) != 0)) {
+    return SYS_futex;
+  }
+  if (sleep) {
+    return SYS_clock_nanosleep;
+  }
+  return poll && !futex ? std::optional{SYS_poll} : std::nullopt;
+}
+
+}  // namespace
+
 BlockedCall continued_call(const BlockedCall& call, std::span<const std::string> kernel) {
   if (call.number != SYS_restart_syscall) {
     return call;
@@ -176,22 +212,20 @@ BlockedCall continued_call(const BlockedCall& call, std::span<const std::string>
     original.number = call.arguments[0] < kMostClocks ? SYS_clock_nanosleep : SYS_nanosleep;
   } else if (blocked_in("poll")) {
     original.number = SYS_poll;
+  } else if (kernel.empty()) {
+    original.number = continued_by_arguments(call).value_or(call.number);
   }
   return original;
 }
 
 std::optional<std::uint64_t> parse_futex_wait(std::string_view text) {
-  // The second argument without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME; futex(2).
-  constexpr std::uint64_t kFlags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
   const auto call = parse_blocked_call(text);
   const bool continued = call && call->number == SYS_restart_syscall;
   if (!call || (call->number != SYS_futex && !continued)) {
     return std::nullopt;
   }
   // A continued call has a time limit. If it is no futex, its first argument is not that of a lock.
-  const auto operation = call->arguments[1] & ~kFlags;
-  const bool waits = (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) &&
-                     (!continued || call->arguments[3] != 0);
+  const bool waits = is_futex_wait(*call) && (!continued || call->arguments[3] != 0);
   return waits ? std::optional{call->arguments[0]} : std::nullopt;
 }
 

@@ -57,7 +57,7 @@ struct BlockedCall {
 [[nodiscard]] std::optional<BlockedCall> parse_blocked_call(std::string_view text);
 // CALL itself, or the call that it continues: after a stop, the kernel continues a call with a time
 // limit as restart_syscall(2), with the same arguments. KERNEL: the names of the functions in which
-// the task is blocked.
+// the task is blocked; empty: unknown, so that the arguments alone decide, where they can.
 [[nodiscard]] BlockedCall continued_call(const BlockedCall& call,
                                          std::span<const std::string> kernel);
 // The address of the futex for which a task waits, according to such a TEXT; nullopt: it waits for

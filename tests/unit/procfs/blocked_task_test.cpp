@@ -53,6 +53,18 @@ TEST(ContinuedCall, IsToldByTheKernelFunctions) {
   EXPECT_EQ(number(1, {"hrtimer_nanosleep"}), SYS_clock_nanosleep);
   EXPECT_EQ(number(0x7ffd95e7cbc0, {"do_nanosleep"}), SYS_nanosleep);
   EXPECT_EQ(number(1, {}), SYS_restart_syscall);
+  // Without kernel functions: a task that was on its way into the call.
+  const auto by_arguments = [](std::array<std::uint64_t, 6> arguments) {
+    return continued_call({.number = SYS_restart_syscall, .arguments = arguments}, {}).number;
+  };
+  constexpr std::uint64_t kAddress = 0x7ffd95e7cbc0;
+  EXPECT_EQ(by_arguments({kAddress, 0x189, 0, kAddress, 0, 0xffffffff}), SYS_futex);
+  EXPECT_EQ(by_arguments({kAddress, 0x80, 2, kAddress}), SYS_futex);
+  EXPECT_EQ(by_arguments({kAddress, 0x189, 0, 0}), SYS_restart_syscall) << "no limit";
+  EXPECT_EQ(by_arguments({1, 0, kAddress, kAddress}), SYS_clock_nanosleep);
+  EXPECT_EQ(by_arguments({kAddress, 2, 1000, 0}), SYS_poll);
+  EXPECT_EQ(by_arguments({kAddress, 0, 1000, 0}), SYS_restart_syscall) << "poll or nanosleep";
+  EXPECT_EQ(by_arguments({kAddress, 9, 1000, kAddress}), SYS_restart_syscall) << "poll or futex";
   EXPECT_EQ(continued_call({.number = SYS_read, .arguments = {}}, std::vector<std::string>{"poll"})
                 .number,
             SYS_read);
