@@ -53,11 +53,11 @@ struct UnwindRow {
 
 // The common case.
 struct CallerRule {
-  bool frame_from_rbp = false;      // false: from the stack pointer
+  bool from_frame_pointer = false;  // false: from the stack pointer
   std::int64_t frame_offset = 0;    // of the CFA, relative to that register
   std::int64_t return_address = 0;  // relative to the CFA
   // Relative to the CFA; nullopt: the register still holds the caller's value.
-  std::optional<std::int64_t> saved_rbp;
+  std::optional<std::int64_t> saved_frame_pointer;
 };
 
 // An entry of the table: a function, or a part of one that the compiler placed elsewhere.

@@ -56,12 +56,12 @@ std::optional<CallerRule> CallFrameInfo::rule_at(base::ElfAddress pc) const {
       (frame_pointer.place != Place::kAtCfa && frame_pointer.place != Place::kUnchanged)) {
     return std::nullopt;
   }
-  CallerRule rule{.frame_from_rbp = base == kFramePointer,
+  CallerRule rule{.from_frame_pointer = base == kFramePointer,
                   .frame_offset = row->cfa_offset,
                   .return_address = return_address.offset,
-                  .saved_rbp = std::nullopt};
+                  .saved_frame_pointer = std::nullopt};
   if (frame_pointer.place == Place::kAtCfa) {
-    rule.saved_rbp = frame_pointer.offset;
+    rule.saved_frame_pointer = frame_pointer.offset;
   }
   return rule;
 }

@@ -1,5 +1,6 @@
 #include "elf/core_file.hpp"
 
+#include "elf/architecture.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
@@ -91,14 +92,14 @@ std::optional<NotCore> why_no_core(const CoreBytes& bytes, const Elf64_Ehdr& hea
     return compressed ? std::move(compressed) : NotCore{"it is not a core file"};
   }
   if (ident[EI_CLASS] == ELFCLASS32) {
-    return NotCore{"it is a file of a 32-bit program; only x86-64 is supported"};
+    return NotCore{fmt::format("it is a file of a 32-bit program; only {} is supported",
+                               own_architecture().name)};
   }
   if (ident[EI_CLASS] != ELFCLASS64 || ident[EI_DATA] != ELFDATA2LSB ||
-      header.e_machine != EM_X86_64) {
+      header.e_machine != own_architecture().number) {
     return NotCore{
-        fmt::format("it is a file of another architecture (ELF machine {}); only x86-64 "
-                    "is supported",
-                    header.e_machine)};
+        fmt::format("it is a file of another architecture (ELF machine {}); only {} is supported",
+                    header.e_machine, own_architecture().name)};
   }
   if (header.e_type != ET_CORE) {
     return NotCore{header.e_type == ET_EXEC || header.e_type == ET_DYN

@@ -1,6 +1,7 @@
 #include "elf/elf_file.hpp"
 
 #include "base/text.hpp"
+#include "elf/architecture.hpp"
 #include "elf/elf_impl.hpp"
 #include "pyinject/base/error.hpp"
 
@@ -57,15 +58,16 @@ bool pread_all(int fd, std::span<std::byte> bytes, std::uint64_t offset) {
 }
 
 // Checks the header before libelf does.
-std::optional<std::string> why_not_x86_64(int fd, Elf64_Ehdr& header) {
+std::optional<std::string> why_not_ours(int fd, Elf64_Ehdr& header) {
   if (!pread_all(fd, std::as_writable_bytes(std::span{&header, 1}), 0) ||
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
     return "not an ELF file";
   }
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
-      header.e_machine != EM_X86_64) {
-    return fmt::format("not a 64-bit x86-64 ELF file (class {}, data {}, machine {})",
-                       header.e_ident[EI_CLASS], header.e_ident[EI_DATA], header.e_machine);
+      header.e_machine != own_architecture().number) {
+    return fmt::format("not a 64-bit {} ELF file (class {}, data {}, machine {})",
+                       own_architecture().name, header.e_ident[EI_CLASS], header.e_ident[EI_DATA],
+                       header.e_machine);
   }
   if (header.e_type != ET_EXEC && header.e_type != ET_DYN) {
     return fmt::format("neither an executable nor a library (type {})", header.e_type);
@@ -134,7 +136,7 @@ std::variant<ElfFile, NotElf> ElfFile::open(base::UniqueFd file) {
     return NotElf{std::move(*why)};
   }
   Elf64_Ehdr header{};
-  if (auto why = why_not_x86_64(file.get(), header)) {
+  if (auto why = why_not_ours(file.get(), header)) {
     return NotElf{std::move(*why)};
   }
   elf_version(EV_CURRENT);

@@ -33,14 +33,14 @@ std::optional<double> frame_pointer_share(const ElfFile& file) {
   }
   const std::size_t step = (middles.size() + kMostSamples - 1) / kMostSamples;
   std::size_t samples = 0;
-  std::size_t with_rbp = 0;
+  std::size_t with_frame_pointer = 0;
   base::Allowance steps{kMostStepsOfSurvey};
   for (std::size_t i = 0; i < middles.size(); i += step) {
     const auto row = table->row_at(middles[i], steps);
     ++samples;
-    with_rbp += row && row->cfa_register == kFramePointer ? 1 : 0;
+    with_frame_pointer += row && row->cfa_register == kFramePointer ? 1 : 0;
   }
-  return static_cast<double>(with_rbp) / static_cast<double>(samples);
+  return static_cast<double>(with_frame_pointer) / static_cast<double>(samples);
 }
 
 }  // namespace pyinject::elf

@@ -1,5 +1,6 @@
 #include "pyinject/weave/symbol_image.hpp"
 
+#include "elf/architecture.hpp"
 #include "weave/debug_lines.hpp"
 #include "weave/sha1.hpp"
 
@@ -141,7 +142,7 @@ Elf64_Ehdr header_of(const Layout& layout, std::size_t range_count, std::size_t 
   header.e_ident[EI_DATA] = ELFDATA2LSB;
   header.e_ident[EI_VERSION] = EV_CURRENT;
   header.e_type = ET_DYN;
-  header.e_machine = EM_X86_64;
+  header.e_machine = elf::own_architecture().number;
   header.e_version = EV_CURRENT;
   header.e_phoff = layout.segments;
   header.e_shoff = layout.sections;

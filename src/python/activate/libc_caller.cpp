@@ -52,13 +52,14 @@ std::optional<base::RemoteAddress> LibcCaller::find(const memory::MemoryReader& 
       return std::nullopt;
     }
     const auto cfa =
-        (rule->frame_from_rbp ? frame : stack) + static_cast<std::uint64_t>(rule->frame_offset);
+        (rule->from_frame_pointer ? frame : stack) + static_cast<std::uint64_t>(rule->frame_offset);
     const auto caller = memory.read_pointer(cfa + static_cast<std::uint64_t>(rule->return_address));
     if (!caller || cfa < stack) {
       return std::nullopt;
     }
-    if (rule->saved_rbp) {
-      const auto saved = memory.read_pointer(cfa + static_cast<std::uint64_t>(*rule->saved_rbp));
+    if (rule->saved_frame_pointer) {
+      const auto saved =
+          memory.read_pointer(cfa + static_cast<std::uint64_t>(*rule->saved_frame_pointer));
       if (!saved) {
         return std::nullopt;
       }

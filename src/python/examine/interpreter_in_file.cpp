@@ -1,6 +1,7 @@
 #include "python/examine/interpreter_in_file.hpp"
 
 #include "base/text.hpp"
+#include "elf/architecture.hpp"
 #include "elf/dynamic.hpp"
 #include "elf/frame_pointers.hpp"
 #include "python/examine/other_implementations.hpp"
@@ -80,8 +81,8 @@ std::optional<std::pair<std::string, elf::ElfFile>> needed_libpython(const std::
   append_folders(folders, library_path == nullptr ? "" : library_path, "");
   append_folders(folders, dynamic.search, real.substr(0, real.rfind('/')));
   append_folders(folders,
-                 "/usr/local/lib:/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:"
-                 "/lib:/usr/lib",
+                 fmt::format("/usr/local/lib:{}:/lib64:/usr/lib64:/lib:/usr/lib",
+                             elf::own_architecture().directories),
                  "");
   for (const auto& folder : folders) {
     auto path = fmt::format("{}/{}", folder, name);

@@ -26,7 +26,7 @@ TEST(CallFrameInfo, FindsTheReturnAddressOnTopAtTheEntryOfAFunction) {
     std::size_t entries = 0;
     for (std::uint64_t at = text->address.value(); at < text->address.value() + text->size; ++at) {
       const auto rule = info->rule_at(base::ElfAddress{at});
-      if (rule && !rule->frame_from_rbp && rule->frame_offset == 8) {
+      if (rule && !rule->from_frame_pointer && rule->frame_offset == 8) {
         EXPECT_EQ(rule->return_address, -8);
         ++entries;
       }
@@ -40,16 +40,16 @@ TEST(CallFrameInfo, KnowsBuildsWithFramePointers) {
   const auto info = CallFrameInfo::of(file);
   ASSERT_TRUE(info);
   const auto text = file.section(".text");
-  std::size_t with_rbp = 0;
+  std::size_t with_frame_pointer = 0;
   for (std::uint64_t at = text->address.value(); at < text->address.value() + text->size; ++at) {
     const auto rule = info->rule_at(base::ElfAddress{at});
-    if (rule && rule->frame_from_rbp) {
+    if (rule && rule->from_frame_pointer) {
       EXPECT_EQ(rule->frame_offset, 16);
-      EXPECT_EQ(rule->saved_rbp, -16);
-      ++with_rbp;
+      EXPECT_EQ(rule->saved_frame_pointer, -16);
+      ++with_frame_pointer;
     }
   }
-  EXPECT_GT(with_rbp, 0U);
+  EXPECT_GT(with_frame_pointer, 0U);
 }
 
 TEST(CallFrameInfo, SaysNothingOfAddressesWithoutCode) {
