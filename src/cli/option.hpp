@@ -35,7 +35,8 @@ struct Option {
   std::vector<std::string> (*list)() = nullptr;  // or these
   std::string_view heading{};  // above it; empty: it belongs to the group of the one before
   HelpLine line = HelpLine::kOwn;
-  bool repeats = false;  // all its values count
+  bool repeats = false;         // all its values count
+  std::string_view needs = {};  // long name of an option without which it is refused
 
   [[nodiscard]] constexpr std::string_view long_name() const {
     const auto begin = term.find("--") + 2;
@@ -45,6 +46,10 @@ struct Option {
   [[nodiscard]] constexpr char short_name() const { return term[1] == '-' ? '\0' : term[1]; }
   [[nodiscard]] constexpr bool has_value() const {
     return term.find(' ', term.find("--")) != std::string_view::npos;
+  }
+  // "LIST"; empty: it has none.
+  [[nodiscard]] constexpr std::string_view value_name() const {
+    return has_value() ? term.substr(term.rfind(' ') + 1) : std::string_view{};
   }
   // The same option with another text.
   [[nodiscard]] constexpr Option with(std::string_view text) const {
@@ -68,6 +73,11 @@ constexpr Option with_next(Option option) {
 
 constexpr Option not_in_help(Option option) {
   option.line = HelpLine::kNone;
+  return option;
+}
+
+constexpr Option needing(std::string_view needed, Option option) {
+  option.needs = needed;
   return option;
 }
 

@@ -103,18 +103,10 @@ std::optional<report::Profile> read_for_push(const std::string& file, base::Logg
 
 void take_push(const ParsedWords& parsed, RecordCommand& command) {
   if (!parsed.has("push")) {
-    for (const auto* const option : {"label", "spool", "push-credentials"}) {
-      if (parsed.has(option)) {
-        throw CommandLineError{fmt::format("--{} needs --push", option), kUsage};
-      }
-    }
     return;
   }
   push::PushOptions options;
   options.destinations = parse_destinations(values_of(parsed, "push"));
-  if (!command.repeat) {
-    throw CommandLineError{"--push needs --repeat TIME/PERIOD, as in 30s/5m", kUsage};
-  }
   options.labels = parse_labels(values_of(parsed, "label"));
   options.spool = parsed.value("spool").value_or("");
   command.push_credentials = parsed.value("push-credentials");

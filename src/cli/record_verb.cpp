@@ -63,19 +63,21 @@ constexpr auto kRecordOptions = std::to_array<Option>({
     {"--repeat TIME/PERIOD",
      "record for TIME every PERIOD (such as 30s/5m), into perf.data.<UTC time>; SIGHUP starts the "
      "next recording"},
-    with_next({"--keep N", "keep the latest N (12)", Completed::kUnknown,
-               "keep the latest N files of --repeat"}),
+    with_next(needing("repeat", {"--keep N", "keep the latest N (12)", Completed::kUnknown,
+                                 "keep the latest N files of --repeat"})),
     {"--keep-raw", "keep perf's own as NAME.raw"},
-    {"--max-cpu SHARE", "sample less often if --repeat takes more of a CPU"},
-    repeated({"--push KIND=URL",
-              "send each to pyroscope, parca, otlp (alpha), a pprof-dir; man: --label, "
-              "--push-credentials, --spool",
-              Completed::kUnknown, "send each recording of --repeat to this server"}),
-    not_in_help(repeated({"--label K=V", "a label of the profiles of --push"})),
-    not_in_help(
-        {"--push-credentials FILE", "the file with the credentials of --push", Completed::kFiles}),
-    not_in_help({"--spool DIR", "the directory for profiles that --push cannot send",
-                 Completed::kDirectories}),
+    needing("repeat", {"--max-cpu SHARE", "sample less often if --repeat takes more of a CPU"}),
+    needing("repeat",
+            repeated({"--push KIND=URL",
+                      "send each to pyroscope, parca, otlp (alpha), a pprof-dir; man: --label, "
+                      "--push-credentials, --spool",
+                      Completed::kUnknown, "send each recording of --repeat to this server"})),
+    needing("push", not_in_help(repeated({"--label K=V", "a label of the profiles of --push"}))),
+    needing("push", not_in_help({"--push-credentials FILE",
+                                 "the file with the credentials of --push", Completed::kFiles})),
+    needing("push",
+            not_in_help({"--spool DIR", "the directory for profiles that --push cannot send",
+                         Completed::kDirectories})),
     with_next(rows::kStats),
     rows::kLogFormat,
     with_next(rows::kQuiet),
@@ -153,16 +155,8 @@ std::optional<record::RepeatOptions> take_repeat(const ParsedWords& parsed,
                                                  const record::RecordPlan& record) {
   const auto keep = parsed.value("keep");
   const auto max_cpu = parsed.value("max-cpu");
-  if (const auto repeat = parsed.value("repeat")) {
-    return parse_repeat(*repeat, keep, max_cpu, record);
-  }
-  if (keep) {
-    throw CommandLineError{"--keep needs --repeat", kUsage};
-  }
-  if (max_cpu) {
-    throw CommandLineError{"--max-cpu needs --repeat TIME/PERIOD, as in 30s/5m", kUsage};
-  }
-  return std::nullopt;
+  const auto repeat = parsed.value("repeat");
+  return repeat ? std::optional{parse_repeat(*repeat, keep, max_cpu, record)} : std::nullopt;
 }
 
 bool wants_malloc(const std::vector<std::string>& recipes) {

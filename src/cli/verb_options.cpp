@@ -107,6 +107,19 @@ void refuse_operands(const VerbSpec& verb, const ParsedWords& parsed) {
                          kUsage};
 }
 
+void require_needed(std::span<const Option> own, const ParsedWords& parsed) {
+  for (const auto& option : own) {
+    if (option.needs.empty() || !parsed.has(std::string{option.long_name()}.c_str()) ||
+        parsed.has(std::string{option.needs}.c_str())) {
+      continue;
+    }
+    const auto needed = std::ranges::find(own, option.needs, &Option::long_name);
+    throw CommandLineError{fmt::format("--{} needs {}", option.long_name(),
+                                       needed == own.end() ? option.needs : needed->term),
+                           kUsage};
+  }
+}
+
 // Options may follow one operand.
 SplitArguments split_words(std::span<const Option> own, const VerbArguments& arguments,
                            Operands operands) {
@@ -151,8 +164,11 @@ ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments, Op
   take_common(parsed, line);
   parsed.perf = {.option = parsed.value("perf"), .environment = arguments.perf};
   parsed.default_engine = arguments.default_engine;
-  if (!line.help && operands == Operands::kNone) {
-    refuse_operands(verb, parsed);
+  if (!line.help) {
+    require_needed(own, parsed);
+    if (operands == Operands::kNone) {
+      refuse_operands(verb, parsed);
+    }
   }
   return parsed;
 }

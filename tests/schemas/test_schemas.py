@@ -1,6 +1,7 @@
 """The output for programs is what docs/schemas describes: every verb with JSON, on a real process."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,19 @@ class Schemas(unittest.TestCase):
             if recorded.returncode != 0:
                 self.skipTest(f"{ready['version']}: {recorded.stderr}")  # probes, rights
         self.check("functions", "functions", self.tool("functions", "--json", "-i", self.path("data")).stdout)
+
+    # What --help of each verb lists, it has, too.
+    def test_options(self):
+        with open(os.environ["PYINJECT_OPTIONS"], encoding="utf-8") as file:
+            text = file.read()
+        self.check("options", "options", text)
+        verbs = {verb["name"]: {option["name"]: option for option in verb["options"]} for verb in json.loads(text)["verbs"]}
+        for verb, options in verbs.items():
+            listed = set(re.findall(r"^  (?:-\w, )?--([\w-]+)", self.tool(verb, "--help").stdout, re.MULTILINE))
+            self.assertLessEqual(listed, set(options), verb)
+        self.assertEqual(verbs["record"]["keep"]["needs"], "repeat")
+        self.assertEqual(verbs["record"]["pid"]["value"], {"name": "LIST", "kind": "pids", "words": []})
+        self.assertIn("pprof", verbs["export"]["format"]["value"]["words"])
 
     def interpreter(self, minimum):
         return python(minimum) or self.skip(f"needs CPython 3.{minimum} or later")

@@ -1,8 +1,9 @@
 // Writes what is generated from the table of verbs: generate MANUAL COMPLETIONS DIRECTORY. MANUAL
 // is perf-pyinject.1 with marks for the options, COMPLETIONS has the shells' files without their
-// tables.
+// tables; options.json is for other programs.
 #include "cli/completions.hpp"
 #include "cli/manual.hpp"
+#include "cli/options_json.hpp"
 #include "cli/verbs.hpp"
 
 #include <fmt/chrono.h>
@@ -66,6 +67,7 @@ int main(int argc, char** argv) {
       write(directory / "man1" / ("perf-pyinject-" + std::string{verb->name} + ".1"),
             pyinject::cli::manual_page(*verb, date));
     }
+    write(directory / "options.json", pyinject::cli::options_json());
     write(directory / "bash" / "perf-pyinject",
           with_table(source / "perf-pyinject.bash", pyinject::cli::bash_table()));
     write(directory / "zsh" / "_perf-pyinject",
