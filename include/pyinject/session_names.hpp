@@ -1,6 +1,8 @@
 // The former name of two namespaces. Goes in the release after 0.3.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 namespace pyinject {
 
 namespace targets {}

@@ -54,6 +54,17 @@ class InstalledLibrary : public testing::Test {
     }
     throw base::Error{name + " was not installed"};
   }
+  // With pkg-config's path to the package.
+  [[nodiscard]] static ChildOptions with_package() {
+    ChildOptions environment;
+    environment.env["PKG_CONFIG_PATH"] = directory_of("pyinject.pc");
+    return environment;
+  }
+  [[nodiscard]] static std::string library_flags() {
+    const auto told =
+        execute({"pkg-config", "--cflags", "--libs", "--static", "pyinject"}, with_package());
+    return std::string{base::trim(told.out)};
+  }
   // pyinject/python/reason.hpp ...
   [[nodiscard]] static std::vector<std::string> headers() {
     const std::filesystem::path include = prefix() + "/include";
@@ -83,9 +94,11 @@ TEST_P(InstalledHeaders, CompileAlone) {
   std::size_t index = 0;
   std::erase_if(all, [&](const std::string& /*header*/) { return index++ % kParts != GetParam(); });
   ASSERT_GT(all.size(), 2U);
+  const std::string refers = in_directory("refers_to_its_version.cpp");
+  std::ofstream{refers} << "#ifndef PYINJECT_VERSION_SYMBOL\n#error no version.hpp\n#endif\n";
   std::string program = "printf '%s\\n' \"$@\" | xargs -P 2 -I @ ";
   program += "g++ -std=c++20 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I " + prefix() +
-             "/include -include @ -x c++ /dev/null";
+             "/include -include @ " + refers;
   std::vector<std::string> argv{"sh", "-c", program, "sh"};
   argv.insert(argv.end(), all.begin(), all.end());
   execute(argv);
@@ -151,15 +164,33 @@ TEST_F(InstalledLibrary, BuildsAndRunsItsExamplesByFindPackage) {
   target.serve(10);
 }
 
+// It would crash, or worse, where a class has changed.
+TEST_F(InstalledLibrary, DoesNotLinkWithHeadersOfAnotherVersion) {
+  const auto include = in_directory("include");
+  std::filesystem::copy(prefix() + "/include", include, std::filesystem::copy_options::recursive);
+  execute(
+      {"sed", "-i", "s/compiled_for_version_/&of_this_test_/", include + "/pyinject/version.hpp"});
+  const auto source = in_directory("main.cpp");
+  std::ofstream{source} << "#include \"pyinject/base/pid.hpp\"\nint main() {}\n";
+  const auto compile = [&](const std::string& headers) {
+    return run({"sh", "-c",
+                "g++ -std=c++20 -I " + headers + " " + source + " -o " + in_directory("program") +
+                    " " + library_flags()},
+               {.child = {}, .input = {}, .deadline = kBuilds});
+  };
+  const auto right = compile(prefix() + "/include");
+  EXPECT_EQ(right.status, ExitStatus{}) << right.err;
+  const auto wrong = compile(include);
+  EXPECT_NE(wrong.status, ExitStatus{});
+  EXPECT_THAT(wrong.err, HasSubstr("compiled_for_version_of_this_test_"));
+}
+
 TEST_F(InstalledLibrary, BuildsAndRunsListProcessesByPkgConfig) {
   const auto python = plain_interpreter(15);
   if (!python) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
   }
-  ChildOptions environment;
-  environment.env["PKG_CONFIG_PATH"] = directory_of("pyinject.pc");
-  const std::string flags =
-      execute({"pkg-config", "--cflags", "--libs", "--static", "pyinject"}, environment).out;
+  const auto environment = with_package();
   EXPECT_THAT(
       execute({tool(), "--version"}).out,
       testing::StartsWith("perf-pyinject " +
@@ -167,7 +198,7 @@ TEST_F(InstalledLibrary, BuildsAndRunsListProcessesByPkgConfig) {
   const std::string program = in_directory("list_processes");
   execute({"sh", "-c",
            "g++ -std=c++20 " + source_dir() + "/examples/list_processes.cpp -o " + program + " " +
-               std::string{base::trim(flags)}});
+               library_flags()});
   ServedTree target{*python};
   EXPECT_THAT(execute({program, target.pid()}).out, HasSubstr("ready"));
 }

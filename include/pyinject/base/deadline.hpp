@@ -1,6 +1,8 @@
 // Every wait has a deadline. Steady clock: setting the wall clock neither shortens nor prolongs it.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <algorithm>
 #include <chrono>
 

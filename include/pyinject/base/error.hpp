@@ -2,6 +2,8 @@
 // result types, not exceptions.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <stdexcept>
 #include <string>
 

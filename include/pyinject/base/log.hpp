@@ -2,6 +2,8 @@
 // code that needs it, never reached through a global.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <string_view>
 
 namespace pyinject::base {

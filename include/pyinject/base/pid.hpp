@@ -1,6 +1,8 @@
 // Identities of processes and threads; never a bare int.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <compare>
 #include <cstdint>
 

@@ -2,6 +2,8 @@
 // ELF file gives it, and an offset in that file.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <compare>
 #include <cstdint>
 

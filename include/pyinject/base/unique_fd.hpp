@@ -1,6 +1,8 @@
 // An owned file descriptor.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <utility>
 
 #include <unistd.h>

@@ -1,6 +1,8 @@
 // The system call in which a thread is blocked.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <optional>
 #include <string>
 #include <vector>

@@ -2,6 +2,8 @@
 // once.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // Why a file is not read.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <string>
 
 namespace pyinject::perfdata {

@@ -1,6 +1,8 @@
 // Identity of a mapped file, as the kernel reports it: a key for caches.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <compare>
 #include <cstdint>
 

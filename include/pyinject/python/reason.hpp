@@ -2,6 +2,8 @@
 // `status` and for the counters.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <array>
 #include <cstddef>
 #include <string>

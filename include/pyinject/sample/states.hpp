@@ -2,6 +2,8 @@
 // it.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <cstdint>
 
 namespace pyinject::sample {

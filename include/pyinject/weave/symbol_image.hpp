@@ -2,6 +2,8 @@
 // pid, and a move to another machine. docs/perf-notes.md describes how perf reads it.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

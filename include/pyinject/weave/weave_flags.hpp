@@ -2,6 +2,8 @@
 // from the command line on, contain this struct.
 #pragma once
 
+#include "pyinject/version.hpp"
+
 #include <cstdint>
 #include <vector>
 

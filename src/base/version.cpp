@@ -1,0 +1,7 @@
+#include "pyinject/version.hpp"
+
+namespace pyinject {
+
+const char PYINJECT_VERSION_SYMBOL = 0;
+
+}  // namespace pyinject
