@@ -1,5 +1,11 @@
 // The whole public API of this library but its test doubles (fake/). docs/library.md explains how
 // the parts fit together.
+//
+// For example:
+//   int main() {
+//     const auto detector = pyinject::python::make_detector();
+//     std::cout << pyinject::targets::to_table(pyinject::targets::report_status(*detector, {}));
+//   }
 #pragma once
 
 #include "pyinject/base/error.hpp"

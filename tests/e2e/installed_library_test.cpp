@@ -6,6 +6,7 @@
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -106,6 +107,67 @@ TEST_P(InstalledHeaders, CompileAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, InstalledHeaders, testing::Range(std::size_t{0}, kParts),
                          [](const auto& each) { return "part_" + std::to_string(each.param); });
+
+// The indented lines below "For example:" in HEADER.
+std::string example_of(const std::string& header) {
+  std::ifstream text{header};
+  std::string example;
+  bool in_example = false;
+  for (std::string line; std::getline(text, line) && line != "#pragma once";) {
+    if (in_example) {
+      example += line.substr(std::min<std::size_t>(line.size(), 2)) + "\n";
+    }
+    in_example = in_example || line == "// For example:";
+  }
+  return example;
+}
+
+// They take for granted what most programs have: processes, a logger, a profile.
+TEST_F(InstalledLibrary, HeadersHaveExamplesThatCompile) {
+  constexpr auto kNames = R"(
+#include "pyinject/fake/detector.hpp"
+#include "pyinject/fake/injector.hpp"
+#include "pyinject/fake/logger.hpp"
+#include "pyinject/fake/manager.hpp"
+#include "pyinject/fake/process_watch.hpp"
+#include "pyinject/pyinject.hpp"
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <thread>
+#include <fcntl.h>
+#include <poll.h>
+using namespace pyinject;
+struct Names {
+  base::Pid pid;
+  const python::Target& target;
+  python::Detector& detector;
+  python::Injector& injector;
+  targets::Manager& manager;
+  base::Logger& logger;
+  const report::Profile& profile;
+};
+)";
+  std::string program = kNames;
+  std::size_t number = 0;
+  for (const auto& header : headers()) {
+    const auto example = example_of(prefix() + "/include/" + header);
+    if (header == "pyinject/version.hpp") {
+      continue;
+    }
+    EXPECT_FALSE(example.empty()) << header;
+    program += fmt::format("// {}\n", header) +
+               (example.find("int main()") != std::string::npos
+                    ? example
+                    : fmt::format("struct Example{} : Names {{ void run(); }};\n"
+                                  "void Example{}::run() {{\n{}}}\n",
+                                  number, number, example));
+    ++number;
+  }
+  const auto source = in_directory("examples.cpp");
+  std::ofstream{source} << program;
+  execute({"g++", "-std=c++20", "-fsyntax-only", "-I", prefix() + "/include", source});
+}
 
 TEST_F(InstalledLibrary, HeadersIncludeNothingForeign) {
   const std::regex include{R"re(\s*#\s*include\s*([<"])([^>"]+)[>"])re"};

@@ -1,6 +1,11 @@
 // A request to give up, made by another thread, by a deadline, by a limit on CPU time or by an
 // enclosing piece of work.
 // Every loop over hostile input checks it.
+//
+// For example:
+//   base::Cancellation stop;  // another thread calls stop.cancel()
+//   const base::Cancellation one_second{stop, base::Deadline::after(std::chrono::seconds{1})};
+//   const auto found = detector.detect(pid, one_second);
 #pragma once
 
 #include "pyinject/base/deadline.hpp"

@@ -1,4 +1,11 @@
 // A child process of this tool: starts it, watches it through a pidfd, ends it.
+//
+// For example:
+//   const auto run = base::run_captured({"perf", "version"},
+//                                       base::Deadline::after(std::chrono::seconds{5}));
+//   if (run.status && run.status->success()) {
+//     std::cout << run.output;
+//   }
 #pragma once
 
 #include "pyinject/base/deadline.hpp"

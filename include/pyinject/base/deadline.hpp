@@ -1,4 +1,9 @@
 // Every wait has a deadline. Steady clock: setting the wall clock neither shortens nor prolongs it.
+//
+// For example:
+//   const auto deadline = base::Deadline::after(std::chrono::seconds{5});
+//   while (!deadline.expired() && ::poll(nullptr, 0, deadline.remaining_ms()) > 0) {
+//   }
 #pragma once
 
 #include "pyinject/version.hpp"

@@ -1,5 +1,11 @@
 // Access to files relative to a directory descriptor. Root writes into directories of other users,
 // who can replace any name at any time: no path is resolved twice and no foreign link is followed.
+//
+// For example:
+//   const auto place = base::Place::of("/var/tmp/profile.pb.gz");
+//   base::NewFile file{place};
+//   (void)!::write(file.fd(), "...", 3);
+//   file.take_place();  // until now nobody sees it
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"

@@ -1,5 +1,12 @@
 // The two kinds of failure. Ordinary outcomes (the target exited, is no Python, ...) are values of
 // result types, not exceptions.
+//
+// For example:
+//   try {
+//     (void)report::read_profile("perf.data");
+//   } catch (const base::SystemError& error) {
+//     std::cerr << error.what() << '\n';  // error.code(): the errno
+//   }
 #pragma once
 
 #include "pyinject/version.hpp"

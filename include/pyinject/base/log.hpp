@@ -1,5 +1,9 @@
 // Messages for people, always on stderr; stdout carries only results. A Logger is passed to the
 // code that needs it, never reached through a global.
+//
+// For example:
+//   base::StderrLogger messages{base::LogLevel::kWarning, false};
+//   messages.log(base::LogLevel::kWarning, "the profile is from yesterday");
 #pragma once
 
 #include "pyinject/version.hpp"

@@ -1,4 +1,8 @@
 // Identities of processes and threads; never a bare int.
+//
+// For example:
+//   const base::Pid one{4711};
+//   std::set<base::ProcessId> seen{target.id};  // not Pid: numbers are reused
 #pragma once
 
 #include "pyinject/version.hpp"

@@ -1,5 +1,9 @@
 // Three kinds of number that must never be mixed: an address in a running process, an address as an
 // ELF file gives it, and an offset in that file.
+//
+// For example:
+//   const base::ElfAddress symbol{0x1234};
+//   const base::RemoteAddress there = target.bias.apply(symbol);
 #pragma once
 
 #include "pyinject/version.hpp"

@@ -1,4 +1,10 @@
 // An owned file descriptor.
+//
+// For example:
+//   const base::UniqueFd file{::open("perf.data", O_RDONLY | O_CLOEXEC)};
+//   if (file.valid()) {
+//     (void)::lseek(file.get(), 0, SEEK_END);
+//   }
 #pragma once
 
 #include "pyinject/version.hpp"

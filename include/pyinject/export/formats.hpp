@@ -1,4 +1,8 @@
 // Profiles in the formats of other tools.
+//
+// For example:
+//   std::ofstream file{"profile.pb.gz"};
+//   exports::write_pprof(profile, [&](std::string_view bytes) { file << bytes; });
 #pragma once
 
 #include "pyinject/report/profile.hpp"

@@ -1,4 +1,9 @@
 // A test double: the test decides what each process is.
+//
+// For example:
+//   fake::Detector processes;
+//   processes.refusals[base::Pid{12}] = python::Reason::kPythonTooOld;
+//   const auto found = processes.detect(base::Pid{12});  // a Refused
 #pragma once
 
 #include "pyinject/base/pid.hpp"

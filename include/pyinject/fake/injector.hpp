@@ -1,4 +1,12 @@
 // A test double: attaches to nothing, and logs the calls.
+//
+// For example:
+//   fake::Injector injections;
+//   injections.activate_refusals[base::Pid{12}] = python::Reason::kDeadline;
+//   const auto result = injections.activate(target, {});
+//   if (injections.calls.empty()) {
+//     std::cerr << "nobody has tried\n";
+//   }
 #pragma once
 
 #include "pyinject/base/pid.hpp"

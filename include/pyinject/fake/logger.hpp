@@ -1,4 +1,9 @@
 // A test double that keeps the messages.
+//
+// For example:
+//   fake::Logger messages;
+//   messages.log(base::LogLevel::kWarning, "too old");
+//   const bool warned = messages.text(base::LogLevel::kWarning) == "too old\n";
 #pragma once
 
 #include "pyinject/base/log.hpp"

@@ -1,4 +1,9 @@
 // A test double for code that uses a targets::Manager.
+//
+// For example:
+//   fake::Manager processes;
+//   processes.refusals[base::Pid{12}] = python::Reason::kZombie;
+//   const auto selection = processes.select({base::Pid{12}, base::Pid{13}});  // has 13 alone
 #pragma once
 
 #include "pyinject/base/pid.hpp"

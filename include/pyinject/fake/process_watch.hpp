@@ -1,4 +1,11 @@
 // A test double: the test starts and ends processes.
+//
+// For example:
+//   fake::ProcessWatch processes;
+//   processes.tell({.change = watch::Change::kExited, .pid = base::Pid{12}});
+//   for (const auto& event : processes.take()) {
+//     (void)manager.forget(event.pid);
+//   }
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"

@@ -1,4 +1,11 @@
 // The system call in which a thread is blocked.
+//
+// For example:
+//   if (const auto snapshot = inspect::take_snapshot(pid, &target)) {
+//     for (const auto& thread : snapshot->threads) {
+//       std::cout << (thread.call ? inspect::to_string(*thread.call) : "not blocked") << '\n';
+//     }
+//   }
 #pragma once
 
 #include "pyinject/version.hpp"

@@ -1,4 +1,8 @@
 // Snapshots for programs: docs/dump-json.md. Pure.
+//
+// For example:
+//   std::cout << inspect::to_json({{.pid = pid, .snapshot = inspect::take_snapshot(pid, &target)}},
+//                                 inspect::JsonForm::kIndented);
 #pragma once
 
 #include "pyinject/inspect/snapshot.hpp"

@@ -1,4 +1,9 @@
 // A snapshot as text for people. Pure.
+//
+// For example:
+//   if (const auto snapshot = inspect::take_snapshot(pid, &target)) {
+//     std::cout << inspect::to_text(*snapshot);
+//   }
 #pragma once
 
 #include "pyinject/inspect/snapshot.hpp"

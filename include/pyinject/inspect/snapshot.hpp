@@ -1,5 +1,11 @@
 // A snapshot of a process: what each thread does and waits for, and its Python stack. docs/dump.md
 // says what is certain and what is not.
+//
+// For example:
+//   const auto snapshot = inspect::take_snapshot(pid, &target);
+//   if (snapshot && !snapshot->deadlocks.empty()) {
+//     std::cout << snapshot->deadlocks.front().size() << " threads wait for each other\n";
+//   }
 #pragma once
 
 #include "pyinject/base/pid.hpp"

@@ -1,6 +1,10 @@
 // For a process that has exited, perf looks for a map only at /tmp/perf-PID.map in its own mount
 // namespace and with the pid of its own pid namespace. This puts the maps of targets in other
 // namespaces there.
+//
+// For example:
+//   const auto map = perf::collect_map(::open("/proc/12/root/tmp/perf-1.map", O_RDONLY), pid);
+//   std::cout << map.path << ": " << map.names << " names\n";
 #pragma once
 
 #include "pyinject/base/pid.hpp"

@@ -1,4 +1,8 @@
 // Where `perf record` writes, and what it reports about it.
+//
+// For example:
+//   const perf::OutputRollback before{perf::Output{.path = "perf.data"}};
+//   before.undo();  // removes what perf has written since
 #pragma once
 
 #include "pyinject/base/directory.hpp"

@@ -1,4 +1,8 @@
 // Finds the perf to use and its version.
+//
+// For example:
+//   const auto perf = perf::locate_perf({}, base::Deadline::after(std::chrono::seconds{5}));
+//   std::cout << perf.path << ' ' << perf.major << '.' << perf.minor << '\n';
 #pragma once
 
 #include "pyinject/base/child.hpp"

@@ -1,4 +1,8 @@
 // The options of one `perf record` and what they mean.
+//
+// For example:
+//   const perf::PerfOptions options{{"-F", "99", "-g", "-o", "web.data"}};
+//   std::cout << options->output.path << '\n';  // web.data
 #pragma once
 
 #include "pyinject/perf/output_file.hpp"

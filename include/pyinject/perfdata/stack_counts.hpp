@@ -1,5 +1,10 @@
 // Of what kind the stacks of a recording's samples are: each sample of a recorded process counts
 // once.
+//
+// For example:
+//   perfdata::StackCounts counts;
+//   counts.add(perfdata::StackKind::kComplete);
+//   std::cout << perfdata::incompleteness(counts);  // nothing: all are complete
 #pragma once
 
 #include "pyinject/version.hpp"

@@ -1,4 +1,10 @@
 // Why a file is not read.
+//
+// For example:
+//   const auto read = report::read_profile("perf.data");
+//   if (const auto* const unsupported = std::get_if<perfdata::UnsupportedFile>(&read)) {
+//     std::cerr << "perf.data: " << unsupported->why << '\n';
+//   }
 #pragma once
 
 #include "pyinject/version.hpp"

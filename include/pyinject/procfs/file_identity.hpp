@@ -1,4 +1,9 @@
 // Identity of a mapped file, as the kernel reports it: a key for caches.
+//
+// For example:
+//   std::set<procfs::FileIdentity> judged;
+//   const procfs::FileIdentity file{.device_major = 8, .device_minor = 1, .inode = 4711};
+//   const bool fresh = judged.insert(file).second;
 #pragma once
 
 #include "pyinject/version.hpp"

@@ -1,4 +1,11 @@
 // Decides whether a process is a CPython that can be activated, and locates its parts.
+//
+// For example:
+//   const auto detector = python::make_detector();
+//   const auto found = detector->detect(base::Pid{4711});
+//   if (const auto* const refused = std::get_if<python::Refused>(&found)) {
+//     std::cerr << python::describe(refused->refusal) << '\n';
+//   }
 #pragma once
 
 #include "pyinject/base/cancellation.hpp"

@@ -1,4 +1,10 @@
 // Locates the machine code that runs Python's byte code.
+//
+// For example:
+//   const auto ranges = python::evaluator_ranges(target);
+//   const bool inside = std::ranges::any_of(ranges, [](const python::CodeRange& range) {
+//     return range.contains(base::RemoteAddress{0x55d0c0de});
+//   });
 #pragma once
 
 #include "pyinject/base/remote_address.hpp"

@@ -1,4 +1,12 @@
 // Switches the trampoline of a target on and off.
+//
+// For example:
+//   const auto injector = python::make_injector();
+//   injector->prepare();
+//   const auto result = injector->activate(target, {.owner = targets::this_session()});
+//   if (std::holds_alternative<python::Activation>(result)) {
+//     (void)injector->deactivate(target, {});
+//   }
 #pragma once
 
 #include "pyinject/base/pid.hpp"

@@ -1,5 +1,12 @@
 // What a snapshot shows of a program's objects: asyncio's tasks, greenlets, the locks that threads
 // wait for, and the threads' names.
+//
+// For example:
+//   if (const auto snapshot = inspect::take_snapshot(pid, &target)) {
+//     for (const auto& task : snapshot->tasks) {
+//       std::cout << task.name << ": " << python::name(task.state) << '\n';
+//     }
+//   }
 #pragma once
 
 #include "pyinject/base/pid.hpp"

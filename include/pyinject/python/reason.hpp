@@ -1,5 +1,11 @@
 // Reasons why a process cannot be (or was not) activated. Each has one name, used in messages, by
 // `status` and for the counters.
+//
+// For example:
+//   const std::error_code code = python::Reason::kNoPermission;
+//   if (code == std::errc::permission_denied) {
+//     std::cerr << code.message() << '\n';
+//   }
 #pragma once
 
 #include "pyinject/version.hpp"

@@ -1,4 +1,13 @@
 // Reads the Python stacks of a target's threads while the target runs.
+//
+// For example:
+//   auto opened = python::StackReader::of(target);
+//   if (auto* const reader = std::get_if<python::StackReader>(&opened)) {
+//     for (const auto& stack : reader->read()) {
+//       const auto names = reader->names(stack.frames.front());
+//       std::cout << stack.tid.value() << ' ' << (names ? names->qualname : "?") << '\n';
+//     }
+//   }
 #pragma once
 
 #include "pyinject/base/pid.hpp"

@@ -1,4 +1,10 @@
 // What the detector found out about a Python process: a value, valid until the process execs.
+//
+// For example:
+//   const auto found = detector.detect(pid);
+//   if (const auto* const python = std::get_if<python::Target>(&found)) {
+//     std::cout << python::version_text(*python) << ' ' << python::name(python->state) << '\n';
+//   }
 #pragma once
 
 #include "pyinject/base/pid.hpp"

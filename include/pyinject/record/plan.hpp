@@ -1,4 +1,11 @@
 // What to record, and how.
+//
+// For example:
+//   record::RecordPlan plan;
+//   plan.targets = record::Families{{pid}};
+//   plan.engine = record::EngineChoice::kAuto;
+//   plan.perf_options.add({"-F", "99", "-o", "web.data"});
+//   plan.duration = std::chrono::seconds{10};
 #pragma once
 
 #include "pyinject/base/pid.hpp"

@@ -1,4 +1,11 @@
 // Progress and results of a recording; the command line decides how to show them.
+//
+// For example:
+//   struct Files : record::RecordObserver {
+//     void finished(const record::RecordSummary& summary) override {
+//       std::cout << summary.output.path << '\n';
+//     }
+//   };
 #pragma once
 
 #include "pyinject/perf/map_collector.hpp"

@@ -1,4 +1,12 @@
 // One recording, from start to end.
+//
+// For example:
+//   record::RecordPlan plan;
+//   plan.targets = record::Processes{{pid}};
+//   plan.command = {"sleep", "10"};
+//   record::RecordObserver nobody;
+//   targets::StopSwitch stop;  // any thread may call stop.request()
+//   const auto result = record::record(plan, detector, injector, logger, nobody, stop);
 #pragma once
 
 #include "pyinject/base/log.hpp"

@@ -1,4 +1,14 @@
 // Consecutive recordings of the same processes, for a service that runs all the time.
+//
+// For example:
+//   record::RecordPlan plan;
+//   plan.targets = record::Processes{{pid}};
+//   record::RecordObserver nobody;
+//   targets::StopSignals stop;
+//   const record::RepeatOptions often{.duration = std::chrono::seconds{10},
+//                                     .period = std::chrono::minutes{5}};
+//   const int status =
+//       record::record_repeatedly(plan, often, detector, injector, logger, nobody, stop);
 #pragma once
 
 #include "pyinject/record/record_session.hpp"

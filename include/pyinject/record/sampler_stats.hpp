@@ -1,4 +1,10 @@
 // Counters of --engine bpf.
+//
+// For example:
+//   record::RecordSummary summary;
+//   if (summary.sampler && summary.sampler->lost != 0) {
+//     std::cerr << summary.sampler->lost << " records were lost: use a lower -F\n";
+//   }
 #pragma once
 
 #include "pyinject/session_names.hpp"

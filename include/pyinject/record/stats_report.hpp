@@ -1,4 +1,10 @@
 // Statistics of one run, for monitoring programs.
+//
+// For example:
+//   record::StatsReport report;
+//   report.verb = "record";
+//   report.take(manager.stats());
+//   std::cout << record::to_json(report);
 #pragma once
 
 #include "pyinject/perfdata/stack_counts.hpp"

@@ -1,4 +1,9 @@
 // Post-processes an existing perf.data file, so that it has complete stacks.
+//
+// For example:
+//   record::RecordObserver nobody;
+//   const int status =
+//       record::weave_file({.input = "raw.data", .output = "perf.data"}, logger, nobody);
 #pragma once
 
 #include "pyinject/base/log.hpp"

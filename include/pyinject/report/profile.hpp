@@ -1,5 +1,12 @@
 // A recording as tables, pictures and exports see it: samples with resolved frames. Plain values;
 // read_profile() (reader.hpp) makes one from a perf.data file.
+//
+// For example:
+//   std::map<std::string, std::uint64_t> samples_of;  // by innermost function
+//   for (const auto& sample : profile.samples) {
+//     const auto& frame = profile.frames[profile.nodes[sample.stack].frame];
+//     ++samples_of[sample.stack == 0 ? "" : profile.functions[frame.function].name];
+//   }
 #pragma once
 
 #include "pyinject/sample/states.hpp"

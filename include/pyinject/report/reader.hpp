@@ -1,4 +1,10 @@
 // Reads a perf.data file into a profile: names every frame as perf does.
+//
+// For example:
+//   const auto read = report::read_profile("perf.data");
+//   if (const auto* const found = std::get_if<report::Profile>(&read)) {
+//     std::cout << found->samples.size() << " samples\n";
+//   }
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"

@@ -1,5 +1,11 @@
 // The state of a thread in a sample: one vocabulary for whatever reads it, and for whoever shows
 // it.
+//
+// For example:
+//   const auto snapshot = inspect::take_snapshot(pid, &target);
+//   const bool waits = snapshot && std::ranges::any_of(snapshot->threads, [](const auto& thread) {
+//     return thread.gil == sample::Gil::kWaitedFor;
+//   });
 #pragma once
 
 #include "pyinject/version.hpp"

@@ -1,4 +1,11 @@
 // A process that switches the targets off if this tool is killed.
+//
+// For example:
+//   targets::Guard guard{detector, injector, logger, {}};  // before the first thread
+//   guard.watch(target);
+//   (void)injector.activate(target, {.owner = targets::this_session()});
+//   (void)injector.deactivate(target, {});
+//   guard.dismiss();
 #pragma once
 
 #include "pyinject/base/log.hpp"

@@ -1,4 +1,13 @@
 // Activates a set of processes, and switches off what it activated.
+//
+// For example:
+//   targets::ManagerOptions options{.strict = false, .owner = targets::this_session()};
+//   const auto processes = targets::make_manager(detector, injector, logger, options);
+//   auto selection = processes->select({pid});
+//   if (processes->activate_all(std::move(selection.targets))) {
+//     ::sleep(10);  // perf records
+//   }
+//   (void)processes->deactivate_all();
 #pragma once
 
 #include "pyinject/base/cancellation.hpp"

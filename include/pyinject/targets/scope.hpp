@@ -1,4 +1,9 @@
 // Selects the processes of a recording.
+//
+// For example:
+//   const targets::Scope scope{.user = targets::user_by_name("www-data"), .command = "gunicorn*"};
+//   auto set = targets::TargetSet::of_scope(scope);
+//   const auto pids = set.choose(targets::visible_processes());
 #pragma once
 
 #include "pyinject/base/pid.hpp"

@@ -1,4 +1,9 @@
 // Counts the outcomes of all processes. Any thread may read the counters at any time.
+//
+// For example:
+//   for (const auto& [name, count] : manager.stats().counters()) {
+//     std::cout << name << ' ' << count << '\n';
+//   }
 #pragma once
 
 #include "pyinject/python/reason.hpp"

@@ -1,4 +1,8 @@
 // The state of each Python process: the result of `status`.
+//
+// For example:
+//   const auto report = targets::report_status(detector, {});  // all processes
+//   std::cout << targets::to_table(report) << targets::unlisted(report);
 #pragma once
 
 #include "pyinject/base/pid.hpp"

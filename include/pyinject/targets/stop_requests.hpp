@@ -1,4 +1,11 @@
 // Requests to end what goes on, as a pollable descriptor.
+//
+// For example:
+//   targets::StopSwitch stop;
+//   std::thread later{[&] { stop.request(); }};
+//   pollfd wait{.fd = stop.fd(), .events = POLLIN, .revents = 0};
+//   (void)::poll(&wait, 1, -1);
+//   later.join();
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"

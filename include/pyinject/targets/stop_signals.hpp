@@ -1,4 +1,10 @@
 // SIGINT, SIGTERM and SIGHUP as requests while this object lives.
+//
+// For example:
+//   targets::StopSignals stop;  // before other threads: they inherit the blocked signals
+//   pollfd wait{.fd = stop.fd(), .events = POLLIN, .revents = 0};
+//   (void)::poll(&wait, 1, -1);
+//   const int signal = stop.next().value_or(SIGINT);
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"

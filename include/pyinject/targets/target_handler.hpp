@@ -1,4 +1,8 @@
 // The operations of a manager on each of its targets.
+//
+// For example:
+//   targets::TrampolineHandler handler{injector};
+//   const auto processes = targets::make_manager(detector, handler, logger, {});
 #pragma once
 
 #include "pyinject/python/injector.hpp"

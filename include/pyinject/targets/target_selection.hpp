@@ -1,4 +1,8 @@
 // Lists of processes to consider as targets.
+//
+// For example:
+//   const auto workers = targets::children_of({pid});
+//   std::cout << workers.size() << " child processes\n";
 #pragma once
 
 #include "pyinject/base/pid.hpp"

@@ -1,4 +1,8 @@
 // The owner of the targets that this process switches on.
+//
+// For example:
+//   targets::ManagerOptions options;
+//   options.owner = targets::this_session();  // its destructor switches its targets off
 #pragma once
 
 #include "pyinject/python/injector.hpp"

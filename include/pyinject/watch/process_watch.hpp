@@ -1,5 +1,15 @@
 // Reports processes that start, exec, map programs and exit, as it happens, to avoid polling. Knows
 // nothing about Python.
+//
+// For example:
+//   const auto processes = watch::watch_processes(logger);
+//   pollfd wait{.fd = processes->fd(), .events = POLLIN, .revents = 0};
+//   (void)::poll(&wait, 1, -1);
+//   for (const auto& event : processes->take()) {
+//     if (event.change == watch::Change::kExited) {
+//       (void)manager.forget(event.pid);
+//     }
+//   }
 #pragma once
 
 #include "pyinject/base/log.hpp"

@@ -1,5 +1,10 @@
 // A small ELF file with the symbols of one process, so that they survive its exit, the reuse of its
 // pid, and a move to another machine. docs/perf-notes.md describes how perf reads it.
+//
+// For example:
+//   const weave::ImageSymbol symbol{.address = 0x1000, .size = 16, .name = "py::f:a.py"};
+//   const weave::AddressRange range{.begin = 0x1000, .end = 0x2000};
+//   const auto image = weave::make_symbol_image({&symbol, 1}, {&range, 1});
 #pragma once
 
 #include "pyinject/version.hpp"

@@ -1,5 +1,10 @@
 // Options for the post-processing of a recorded file. The options of every step that leads there,
 // from the command line on, contain this struct.
+//
+// For example:
+//   record::RecordPlan plan;
+//   plan.flags.lines = true;
+//   plan.flags.off_cpu = true;
 #pragma once
 
 #include "pyinject/version.hpp"

@@ -1,4 +1,10 @@
 // Results of post-processing a recording.
+//
+// For example:
+//   record::RecordSummary summary;
+//   for (const auto& file : summary.woven) {
+//     std::cout << file.path << ": " << file.summary.stacks.all() << " samples\n";
+//   }
 #pragma once
 
 #include "pyinject/perfdata/stack_counts.hpp"
