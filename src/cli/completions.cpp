@@ -49,40 +49,10 @@ std::vector<std::string> names(const Option& option) {
   return result;
 }
 
-// The word for KIND in the file of bash.
-std::string_view bash_kind(Completed kind) {
-  switch (kind) {
-    case Completed::kNothing:
-      return "";
-    case Completed::kUnknown:
-      return "unknown";
-    case Completed::kWord:
-      return "word";
-    case Completed::kList:
-      return "list";
-    case Completed::kPids:
-      return "pids";
-    case Completed::kPerfPid:
-      return "perf";
-    case Completed::kUsers:
-      return "users";
-    case Completed::kRecordings:
-      return "recordings";
-    case Completed::kFiles:
-      return "files";
-    case Completed::kDirectories:
-      return "directories";
-    case Completed::kCommand:
-      return "command";
-  }
-  return "";
-}
-
 std::string bash_case(const std::string& pattern, const Completion& value) {
-  return value.kind == Completed::kNothing
-             ? std::string{}
-             : fmt::format("    {}) kind={} words={} ;;\n", pattern, bash_kind(value.kind),
-                           in_quotes(value.words));
+  return value.kind == Completed::kNothing ? std::string{}
+                                           : fmt::format("    {}) kind={} words={} ;;\n", pattern,
+                                                         name(value.kind), in_quotes(value.words));
 }
 
 // As an action of zsh's _arguments.
@@ -176,6 +146,34 @@ std::string fish_option(const Option& option, std::string_view condition) {
 }
 
 }  // namespace
+
+std::string_view name(Completed kind) {
+  switch (kind) {
+    case Completed::kNothing:
+      return "";
+    case Completed::kUnknown:
+      return "unknown";
+    case Completed::kWord:
+      return "word";
+    case Completed::kList:
+      return "list";
+    case Completed::kPids:
+      return "pids";
+    case Completed::kPerfPid:
+      return "perf";
+    case Completed::kUsers:
+      return "users";
+    case Completed::kRecordings:
+      return "recordings";
+    case Completed::kFiles:
+      return "files";
+    case Completed::kDirectories:
+      return "directories";
+    case Completed::kCommand:
+      return "command";
+  }
+  return "";
+}
 
 std::vector<Option> completed_options(const VerbSpec& verb) {
   auto all = options_of(verb);

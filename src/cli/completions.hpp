@@ -18,6 +18,9 @@ inline constexpr std::string_view kTableMark = "# TABLE\n";
 // The options of VERB, and those of perf record that are used most if VERB passes them on.
 [[nodiscard]] std::vector<Option> completed_options(const VerbSpec& verb);
 
+// "word", "pids", "files", ...: in the file of bash and in options.json. Empty for kNothing.
+[[nodiscard]] std::string_view name(Completed kind);
+
 struct Completion {
   Completed kind = Completed::kNothing;
   std::string words{};  // with spaces between them

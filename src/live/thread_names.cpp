@@ -10,7 +10,7 @@ namespace pyinject::live {
 
 namespace {
 
-constexpr int kReadsForNames = 10;
+constexpr int kReadsBetweenAllNames = 10;
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void ThreadNames::name(const sample::Stack& stack) {
 }
 
 void ThreadNames::read_again() {
-  if (++reads_ % kReadsForNames == 0) {
+  if (++reads_ % kReadsBetweenAllNames == 0) {
     named_.clear();
   }
   for (auto& [pid, comms] : comms_) {

@@ -184,7 +184,7 @@ std::optional<long> continued_by_arguments(const BlockedCall& call) {
   const bool sleep = !is_address(first) && second == 0 && is_address(third);
   const bool poll =
       is_address(first) && second != 0 && !is_address(second) && !is_address(third) && third != 0;
-  // A poll of just as many files as this flag makes is not likely.
+  // poll(2) of exactly as many files as this flag stands for is unlikely.
   if (futex && (!poll || (second & FUTEX_PRIVATE_FLAG) != 0)) {
     return SYS_futex;
   }

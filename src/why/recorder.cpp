@@ -192,8 +192,8 @@ void Recorder::on_sample(const RingRecord& record, Event& event) {
 }
 
 // The sample of a switch has the time of another recorder's clock if that one's event was opened
-// later (docs/kernel-notes.md). The record of the switch follows it directly. Soon after a boot,
-// the clocks differ by less than a thread runs that wants the GIL in vain: 0.1 ms.
+// later (docs/kernel-notes.md). The record of the switch follows it directly. The difference can be
+// small: perf's own clock was 1.7 ms behind CLOCK_MONOTONIC three hours after the boot.
 void Recorder::correct_leaves(const RingRecord& out) {
   constexpr std::uint64_t kSameClock = 10'000;
   if (!leaves_ || recording_.events[*leaves_].tid != out.tid) {
