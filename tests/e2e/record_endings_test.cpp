@@ -40,7 +40,7 @@ class Ending : public testing::TestWithParam<Interpreter> {
   void expect_complete_data() {
     const auto named = count_named(read_samples("perf", data()));
     EXPECT_GE(named.samples, 100U);
-    EXPECT_GE(named.innermost, 85);
+    EXPECT_GE(named.innermost, kInLeaves);
   }
   void expect_off_and_well() {
     EXPECT_EQ(trampoline_of(target_.pid()), "off");
@@ -97,7 +97,7 @@ TEST_P(Ending, ByAKillOfPerfKeepsTheSamplesUntilThenAndSwitchesOff) {
               HasSubstr("perf record died; " + data() + " has the samples written until then"));
   const auto named = count_named(read_samples("perf", data()));
   EXPECT_GE(named.samples, 10U);
-  EXPECT_GE(named.innermost, 85);
+  EXPECT_GE(named.innermost, kInLeaves);
   expect_off_and_well();
 }
 

@@ -19,8 +19,7 @@ constexpr std::chrono::milliseconds kWork{500};  // of CPU time
 
 void expect_names(const std::string& messages, const Named& named) {
   ASSERT_GE(named.samples, 100U) << messages;
-  EXPECT_GE(named.innermost, 90) << messages;
-  EXPECT_GE(named.whole, 95) << messages;
+  expect_right(named, messages);
 }
 
 class RecordedNames : public testing::TestWithParam<Interpreter> {};

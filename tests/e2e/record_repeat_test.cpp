@@ -117,7 +117,7 @@ class Repeat : public testing::Test {
 void expect_named(const std::string& path) {
   const auto named = count_named(read_samples("perf", path));
   EXPECT_GT(named.samples, 10U) << path;
-  EXPECT_GE(named.innermost, 85) << path;
+  EXPECT_GE(named.innermost, kInLeaves) << path;
   const auto report = run({"perf", "report", "--stdio", "-i", path});
   EXPECT_EQ(report.status, ExitStatus{});
   EXPECT_THAT(report.out, HasSubstr("py::"));

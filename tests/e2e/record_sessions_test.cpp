@@ -49,7 +49,7 @@ TEST_F(Sessions, RecordLeavesOnWhatActivateSwitchedOn) {
   target().serve(20, kServed);
   EXPECT_EQ(record.finish(), ExitStatus{});
   EXPECT_THAT(record.child().err(), HasSubstr("trampoline was already on by us; left on"));
-  EXPECT_GE(count_named(read_samples("perf", data)).whole, 95);
+  expect_right(count_named(read_samples("perf", data)));
   EXPECT_EQ(trampoline_of(target().pid()), "on by us");
   target().serve(10);
   EXPECT_EQ(run_tool({"deactivate", "-p", target().pid()}).status, ExitStatus{});
@@ -75,7 +75,7 @@ TEST_F(Sessions, SecondRecordAtTheSameTimeIsRefused) {
   EXPECT_EQ(trampoline_of(target().pid()), "off");
   const auto named = count_named(read_samples("perf", first));
   EXPECT_GE(named.samples, 200U);
-  EXPECT_GE(named.whole, 95) << "the first recording was disturbed";
+  expect_right(named, "the first recording was disturbed");
   target().serve(10);
 }
 
@@ -96,7 +96,7 @@ TEST_F(Sessions, LeaveOnWhatOthersSwitchedOn) {
   EXPECT_EQ(other.finish(), ExitStatus{}) << other.child().err();
   EXPECT_EQ(trampoline_of(recorded.pid()), "off");
   EXPECT_EQ(trampoline_of(activated.pid()), "on by us");
-  EXPECT_GE(count_named(read_samples("perf", data)).whole, 95);
+  expect_right(count_named(read_samples("perf", data)));
 }
 
 TEST_F(Sessions, RecordTwoVersionsInOneFile) {
@@ -112,7 +112,7 @@ TEST_F(Sessions, RecordTwoVersionsInOneFile) {
   for (auto* one : {&target(), &other}) {
     const auto named = count_named(samples, one->pid());
     EXPECT_GE(named.samples, 100U);
-    EXPECT_GE(named.innermost, 90);
+    expect_right(named);
     EXPECT_EQ(trampoline_of(one->pid()), "off");
     one->serve(10);
   }
@@ -134,7 +134,7 @@ TEST_F(Sessions, OneBadProcessStopsAllUnlessLenient) {
   target().serve(20, kServed);
   EXPECT_EQ(lenient.finish(), ExitStatus{});
   EXPECT_THAT(lenient.child().err(), HasSubstr("warning: " + reason));
-  EXPECT_GE(count_named(read_samples("perf", data), target().pid()).whole, 95);
+  expect_right(count_named(read_samples("perf", data), target().pid()));
   EXPECT_EQ(trampoline_of(target().pid()), "off");
   target().serve(10);
 }
@@ -162,7 +162,7 @@ TEST_P(AsPerfCommand, RecordsAndPassesTheStatusThrough) {
   target.serve(20, kServed);
   EXPECT_EQ(record.finish(7), (ExitStatus{.code = 7}));
   EXPECT_THAT(record.child().err(), HasSubstr("next: " + *perf + " report -i " + data));
-  EXPECT_GE(count_named(read_samples(*perf, data)).whole, 95) << record.child().err();
+  expect_right(count_named(read_samples(*perf, data)), record.child().err());
   EXPECT_EQ(trampoline_of(target.pid()), "off");
   target.serve(10);
 }

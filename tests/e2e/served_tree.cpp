@@ -149,6 +149,12 @@ std::vector<ScriptSample> read_samples(const std::string& perf, const std::strin
   return samples;
 }
 
+bool begins_served(const Chain& chain) {
+  return !chain.empty() && std::ranges::any_of(served_chains(), [&](const Chain& whole) {
+    return chain.size() <= whole.size() && std::equal(chain.begin(), chain.end(), whole.begin());
+  });
+}
+
 Named count_named(const std::vector<ScriptSample>& samples, const std::string& pid) {
   std::set<std::string> leaves;
   for (const auto& chain : served_chains()) {
@@ -156,6 +162,7 @@ Named count_named(const std::vector<ScriptSample>& samples, const std::string& p
   }
   Named named;
   double whole = 0;
+  double begun = 0;
   double innermost = 0;
   double any = 0;
   for (const auto& sample : samples) {
@@ -166,14 +173,21 @@ Named count_named(const std::vector<ScriptSample>& samples, const std::string& p
     any += sample.python.empty() ? 0 : 1;
     innermost += !sample.python.empty() && leaves.contains(sample.python.back()) ? 1 : 0;
     whole += served_chains().contains(sample.python) ? 1 : 0;
+    begun += begins_served(sample.python) ? 1 : 0;
   }
   if (named.samples != 0) {
     const double percent = 100.0 / static_cast<double>(named.samples);
     named.whole = whole * percent;
+    named.begun = begun * percent;
     named.innermost = innermost * percent;
     named.any = any * percent;
   }
   return named;
+}
+
+void expect_right(const Named& named, const std::string& messages) {
+  EXPECT_GE(named.begun, kBegun) << messages;
+  EXPECT_GE(named.whole, kInLeaves) << messages;
 }
 
 RunResult run_tool(const std::vector<std::string>& arguments, const ChildOptions& options) {
