@@ -151,7 +151,11 @@ Answer PerfProcess::request(std::string_view word, base::Deadline deadline, int 
 // later command would count as done too early.
 Answer PerfProcess::send(const std::string& lines, int count, base::Deadline deadline,
                          int interrupt) {
-  if (try_wait() || ::write(commands_.get(), lines.data(), lines.size()) < 0) {
+  if (try_wait()) {
+    return Answer::kEnded;
+  }
+  if (::write(commands_.get(), lines.data(), lines.size()) < 0) {
+    read_stderr();  // it is exiting: its last message is in the pipe
     return Answer::kEnded;
   }
   owed_ += count;
@@ -161,6 +165,7 @@ Answer PerfProcess::send(const std::string& lines, int count, base::Deadline dea
     if (::poll(&readable, 1, 0) == 1 && (readable.revents & POLLIN) != 0) {
       const ssize_t got = ::read(acks_.get(), acks.data(), acks.size());
       if (got <= 0) {
+        read_stderr();
         return Answer::kEnded;
       }
       // An acknowledgement is "ack", a newline and a NUL (perf 6.1 to 7.2).

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include <sched.h>
 #include <unistd.h>
 
 namespace pyinject::perf {
@@ -31,7 +32,7 @@ class PerfProcessTest : public testing::Test {
   }
 
   test::TempDir directory_;
-  base::Child target_{{.argv = {"sleep", "600"}}};
+  base::Child target_{{.argv = {"sleep", "600"}, .death_signal = SIGKILL}};
 };
 
 TEST_F(PerfProcessTest, ObeysTheControlChannel) {
@@ -80,6 +81,32 @@ TEST_F(PerfProcessTest, TellsThatPerfHasEnded) {
   ASSERT_TRUE(status);
   EXPECT_FALSE(status->success());
   EXPECT_THAT(perf.stderr_text(), testing::HasSubstr("/nonexistent/x.data"));
+}
+
+// A perf that is exiting: it has written its message and closed the pipe of its commands.
+constexpr auto kCloses = R"(#!/usr/bin/env python3
+import os, signal, sys
+commands = int(next(word for word in sys.argv if word.startswith('fd:'))[3:].split(',')[0])
+os.write(2, b'Error: No such process\n')
+os.close(commands)
+open(sys.argv[0] + '.closed', 'w').close()
+signal.pause()
+)";
+
+TEST_F(PerfProcessTest, HasTheLastMessageOfAPerfThatIsExiting) {
+  auto words = command({"-o", directory_ / "x.data"});
+  words.perf = directory_.file("perf", kCloses);
+  std::filesystem::permissions(words.perf, std::filesystem::perms::owner_all);
+  PerfProcess perf{words};
+  const auto deadline = soon();
+  while (!std::filesystem::exists(words.perf + ".closed") && !deadline.expired()) {
+    ::sched_yield();
+  }
+  auto* const before = std::signal(SIGPIPE, SIG_IGN);  // as the tool does (StopSignals)
+  const auto answer = perf.request("ping", soon());
+  (void)std::signal(SIGPIPE, before);
+  ASSERT_EQ(answer, Answer::kEnded);
+  EXPECT_THAT(perf.stderr_text(), testing::HasSubstr("No such process"));
 }
 
 TEST_F(PerfProcessTest, WaitCanBeInterrupted) {
