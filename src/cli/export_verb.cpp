@@ -39,6 +39,14 @@ std::vector<std::string> format_names() {
   return names;
 }
 
+std::vector<Choice> format_choices() {
+  std::vector<Choice> choices;
+  for (const auto& format : exports::formats()) {
+    choices.push_back({format.name, format.summary});
+  }
+  return choices;
+}
+
 constexpr auto kExportOptions = std::to_array<Option>({
     under("output",
           {"-f, --format F", "one of these", Completed::kWord, "the format", {}, format_names}),
@@ -70,14 +78,7 @@ Writes a recording in the format of another tool. The first form reads FILE
 records for some seconds.
 
 formats:
-  folded       a line for each stack, for flamegraph.pl and the like
-  pprof        go tool pprof, Pyroscope, Parca, Perfetto; with labels for pid,
-               tid, thread, process, task, GIL and use of time
-  speedscope   speedscope
-  gecko        the Firefox profiler, with a timeline and markers
-  perfetto     Perfetto (ui.perfetto.dev), with a timeline and slices
-  otlp         OpenTelemetry collectors and stores; the protocol is in alpha
-  jsonl        a JSON object for each sample, for programs of your own
+{choices}
 
 {options}
 
@@ -164,6 +165,7 @@ const VerbSpec export_verb{.name = "export",
                            .parse = parse_export,
                            .run = run_export,
                            .help = kExportHelp,
+                           .choices = format_choices,
                            .operands = Completed::kRecordings};
 
 }  // namespace pyinject::cli

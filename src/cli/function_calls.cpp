@@ -6,6 +6,7 @@
 #include "calls/call_report.hpp"
 #include "cli/console.hpp"
 #include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/targets/stop_signals.hpp"
 #include "record/verbs/function_recording.hpp"
@@ -94,8 +95,10 @@ void check_functions(const record::RecordPlan& record,
        {"children", "engine", "no-backfill", "repeat", "deactivate-timeout", "stats", "what"}) {
     exclude(other);
   }
-  for (const auto& flag : flag_options()) {  // of weave, which --functions does not use
-    exclude(flag.name);
+  for (const auto& option : record_verb.options) {
+    if (option.flag != nullptr) {  // of weave, which --functions does not use
+      exclude(std::string{option.long_name()}.c_str());
+    }
   }
   const auto& chosen = *record.perf_options;
   if (chosen.output.pipe) {

@@ -55,9 +55,19 @@ std::string entry(const VerbSpec& verb) {
   return fmt::format("  {:<{}}{}\n", verb.name, kSummaryColumn - 2, verb.summary);
 }
 
+constexpr std::size_t kWidth = 80;
+
+std::string lay_out(std::span<const Choice> choices) {
+  constexpr std::size_t kColumn = 15;  // of descriptions
+  std::string text;
+  for (const auto& [name, help] : choices) {
+    text += filled(fmt::format("  {:<{}}", name, kColumn - 3), help, kColumn, kWidth) + "\n";
+  }
+  return text;
+}
+
 std::string lay_out(std::span<const Option> options) {
   constexpr std::size_t kColumn = 19;  // of descriptions
-  constexpr std::size_t kWidth = 80;
   std::string text;
   std::string term;
   std::string help;
@@ -105,6 +115,9 @@ std::string filled(std::string line, std::string_view words, std::size_t indent,
 
 std::string verb_help(const VerbSpec& verb) {
   std::string text{verb.help};
+  if (verb.choices != nullptr) {
+    text.replace(text.find(kChoicesMark), kChoicesMark.size() + 1, lay_out(verb.choices()));
+  }
   return text.replace(text.find(kOptionsMark), kOptionsMark.size() + 1, lay_out(options_of(verb)));
 }
 

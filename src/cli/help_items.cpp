@@ -3,6 +3,8 @@
 #include "base/text.hpp"
 #include "cli/verb_options.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace pyinject::cli {
@@ -105,12 +107,16 @@ class HelpParser {
 std::vector<HelpPart> help_parts(const VerbSpec& verb) {
   HelpParser parser;
   for (const auto line : base::split(verb.help, '\n')) {
-    if (line != kOptionsMark) {
+    if (line == kOptionsMark) {
+      for (const auto& option : options_of(verb)) {
+        parser.take(option);
+      }
+    } else if (line == kChoicesMark) {
+      for (const auto& [name, help] : verb.choices()) {
+        parser.take(fmt::format("  {}  {}", name, help));
+      }
+    } else {
       parser.take(line);
-      continue;
-    }
-    for (const auto& option : options_of(verb)) {
-      parser.take(option);
     }
   }
   return std::move(parser).finish();

@@ -19,11 +19,9 @@ constexpr auto kJoinOptions = std::to_array<Option>({
     rows::kPerfOfCache,
     rows::kGil,
     rows::kTasks,
-    {"--lines",
-     "add line numbers to the function names; as a column: perf report "
-     "--children -g none -s sym,srcline"},
+    rows::kLines,
     rows::kPythonOnly,
-    {"--keep-raw", "also keep perf's own file, as NAME.raw"},
+    rows::kKeepRaw,
     rows::kStats,
 });
 

@@ -2,6 +2,8 @@
 // the shells use it.
 #pragma once
 
+#include "pyinject/weave/weave_flags.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,8 +37,9 @@ struct Option {
   std::vector<std::string> (*list)() = nullptr;  // or these
   std::string_view heading{};  // above it; empty: it belongs to the group of the one before
   HelpLine line = HelpLine::kOwn;
-  bool repeats = false;         // all its values count
-  std::string_view needs = {};  // long name of an option without which it is refused
+  bool repeats = false;                     // all its values count
+  std::string_view needs = {};              // long name of an option without which it is refused
+  bool weave::WeaveFlags::*flag = nullptr;  // it sets this, and does nothing else
 
   [[nodiscard]] constexpr std::string_view long_name() const {
     const auto begin = term.find("--") + 2;
@@ -78,6 +81,11 @@ constexpr Option not_in_help(Option option) {
 
 constexpr Option needing(std::string_view needed, Option option) {
   option.needs = needed;
+  return option;
+}
+
+constexpr Option setting(bool weave::WeaveFlags::*flag, Option option) {
+  option.flag = flag;
   return option;
 }
 

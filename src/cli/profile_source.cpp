@@ -52,7 +52,7 @@ record::RecordPlan recording_of(const ParsedWords& parsed, record::Targets targe
   record.strict = !record.whole_system();
   record.perf = parsed.perf;
   record.names_beside = true;  // they go with the file
-  record.flags.off_cpu = parsed.has("off-cpu");
+  record.flags = parsed.flags;
   record.flags.lines = true;
   record.duration = std::chrono::seconds{
       parse_whole(parsed.value("delay").value_or(std::to_string(kRecordedSeconds)), "-d",

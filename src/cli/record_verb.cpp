@@ -56,16 +56,16 @@ constexpr auto kRecordOptions = std::to_array<Option>({
     {"--no-backfill", "omit functions that were entered before the attach"},
     rows::kDeactivateTimeout.with("limit for switching trampolines off (default: 5)"),
     rows::kPerf,
-    under("output", {"--lines",
-                     "add line numbers to the function names (trampoline: only of those entered "
-                     "before the attach)"}),
+    under("output",
+          rows::kLines.with("add line numbers to the function names (trampoline: only of those "
+                            "entered before the attach)")),
     rows::kPythonOnly,
     {"--repeat TIME/PERIOD",
      "record for TIME every PERIOD (such as 30s/5m), into perf.data.<UTC time>; SIGHUP starts the "
      "next recording"},
     with_next(needing("repeat", {"--keep N", "keep the latest N (12)", Completed::kUnknown,
                                  "keep the latest N files of --repeat"})),
-    {"--keep-raw", "keep perf's own as NAME.raw"},
+    rows::kKeepRaw.with("keep perf's own as NAME.raw"),
     needing("repeat", {"--max-cpu SHARE", "sample less often if --repeat takes more of a CPU"}),
     needing("repeat",
             repeated({"--push KIND=URL",

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pyinject::cli {
 
@@ -22,6 +23,11 @@ struct VerbArguments {
   DefaultEngineSearch default_engine = {};
 };
 
+struct Choice {
+  std::string_view name;
+  std::string_view help;
+};
+
 struct VerbSpec {
   std::string_view name;
   std::string_view summary;         // in perf-pyinject --help
@@ -31,11 +37,16 @@ struct VerbSpec {
   void (*parse)(const VerbArguments& arguments, CommandLine& line);
   // LINE: as set by parse(). Returns the exit status. Throws base::Error.
   int (*run)(const CommandLine& line, Reporter& reporter, const Terminal& terminal);
-  std::string_view help;  // fits a terminal of 80 columns; OPTIONS take the place of kOptionsMark
+  // Fits a terminal of 80 columns. OPTIONS take the place of kOptionsMark, CHOICES that of
+  // kChoicesMark.
+  std::string_view help;
+  std::vector<Choice> (*choices)() = nullptr;
   Completed operands = Completed::kNothing;  // what it takes besides options
   bool reads_proc = true;                    // false: it only uses files
 };
 
+// Lines of VerbSpec::help.
 inline constexpr std::string_view kOptionsMark = "{options}";
+inline constexpr std::string_view kChoicesMark = "{choices}";
 
 }  // namespace pyinject::cli

@@ -23,14 +23,6 @@ constexpr auto kGlobal = std::to_array<Option>(
 constexpr auto kOfAllVerbs =
     std::to_array<Option>({rows::kLogFormat, rows::kQuiet, rows::kVerbose, kHelp});
 
-constexpr auto kFlagOptions =
-    std::to_array<FlagOption>({{"lines", &weave::WeaveFlags::lines},
-                               {"keep-raw", &weave::WeaveFlags::keep_raw},
-                               {"python-only", &weave::WeaveFlags::python_only},
-                               {"gil", &weave::WeaveFlags::gil},
-                               {"tasks", &weave::WeaveFlags::tasks},
-                               {"off-cpu", &weave::WeaveFlags::off_cpu}});
-
 // "5", "0.5".
 std::chrono::nanoseconds parse_seconds(const std::string& text) {
   double number = 0;
@@ -57,7 +49,7 @@ void take_reports(const ParsedWords& parsed, ReportOptions& report) {
   }
 }
 
-void take_common(ParsedWords& parsed, CommandLine& line) {
+void take_common(std::span<const Option> own, ParsedWords& parsed, CommandLine& line) {
   line.help = parsed.has("help");
   if (parsed.has("quiet")) {
     line.verbosity = Verbosity::kQuiet;
@@ -79,8 +71,10 @@ void take_common(ParsedWords& parsed, CommandLine& line) {
     throw CommandLineError{"give either --strict or --lenient", kUsage};
   }
   parsed.strict = !parsed.has("lenient");
-  for (const auto& option : kFlagOptions) {
-    parsed.flags.*option.flag = parsed.has(option.name);
+  for (const auto& option : own) {
+    if (option.flag != nullptr) {
+      parsed.flags.*option.flag = parsed.has(std::string{option.long_name()}.c_str());
+    }
   }
 }
 
@@ -137,8 +131,6 @@ SplitArguments split_words(std::span<const Option> own, const VerbArguments& arg
 
 }  // namespace
 
-std::span<const FlagOption> flag_options() { return kFlagOptions; }
-
 std::span<const Option> global_options() { return kGlobal; }
 
 std::vector<Option> options_of(const VerbSpec& verb) {
@@ -161,7 +153,7 @@ ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments, Op
   const auto own = options_of(verb);
   parsed.split = split_words(own, arguments, operands);
   parsed.values = store_own(own, parsed.split.own);
-  take_common(parsed, line);
+  take_common(own, parsed, line);
   parsed.perf = {.option = parsed.value("perf"), .environment = arguments.perf};
   parsed.default_engine = arguments.default_engine;
   if (!line.help) {

@@ -21,13 +21,6 @@
 
 namespace pyinject::cli {
 
-// The options that set a member of WeaveFlags, for verbs that have them.
-struct FlagOption {
-  const char* name;
-  bool weave::WeaveFlags::*flag;
-};
-[[nodiscard]] std::span<const FlagOption> flag_options();
-
 // The options of several verbs.
 namespace rows {
 inline constexpr Option kPid = repeated({"-p, --pid LIST", "these processes", Completed::kPids});
@@ -54,12 +47,23 @@ inline constexpr Option kWhat{"--what LIST",
                               "the events for these purposes",
                               {},
                               recipe_names};
-inline constexpr Option kOffCpu{"--off-cpu",
-                                "also record where threads wait: drawn next to the CPU graph"};
-inline constexpr Option kGil{"--gil", "mark who holds the GIL"};
-inline constexpr Option kTasks{"--tasks", "mark which asyncio task runs (3.14+)"};
-inline constexpr Option kPythonOnly{"--python-only",
-                                    "keep only Python functions: perf's Self column shows them"};
+inline constexpr Option kOffCpu =
+    setting(&weave::WeaveFlags::off_cpu,
+            {"--off-cpu", "also record where threads wait: drawn next to the CPU graph"});
+inline constexpr Option kGil =
+    setting(&weave::WeaveFlags::gil, {"--gil", "mark who holds the GIL"});
+inline constexpr Option kTasks =
+    setting(&weave::WeaveFlags::tasks, {"--tasks", "mark which asyncio task runs (3.14+)"});
+inline constexpr Option kPythonOnly =
+    setting(&weave::WeaveFlags::python_only,
+            {"--python-only", "keep only Python functions: perf's Self column shows them"});
+inline constexpr Option kLines = setting(
+    &weave::WeaveFlags::lines,
+    {"--lines",
+     "add line numbers to the function names; as a column: perf report --children -g none -s "
+     "sym,srcline"});
+inline constexpr Option kKeepRaw =
+    setting(&weave::WeaveFlags::keep_raw, {"--keep-raw", "also keep perf's own file, as NAME.raw"});
 inline constexpr Option kInput{"-i, --input F", "the same as FILE", Completed::kRecordings,
                                "the recording"};
 inline constexpr Option kWritten{

@@ -58,7 +58,7 @@ const Store* find_store(std::string_view kind) {
 
 std::string pprof_of(const report::Profile& profile) {
   std::string text;
-  exports::write_pprof(profile, [&](std::string_view piece) { text += piece; });
+  exports::find_format("pprof")->write(profile, [&](std::string_view piece) { text += piece; });
   return text;
 }
 

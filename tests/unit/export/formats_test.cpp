@@ -80,7 +80,7 @@ TEST(Base64, HasTheTestVectorsOfRfc4648) {
 }
 
 TEST(Folded, HasTheStacksOfTheCpuEventOnly) {
-  EXPECT_EQ(text_of(two_threads(), write_folded),
+  EXPECT_EQ(text_of(two_threads(), "folded"),
             "web;[GIL held];py::outer:/srv/a.py;py::Cart.add:<lambda>:/srv/b 12:7;memcpy 2\n"
             "worker_3;[task fetch 1];py::outer:/srv/a.py 1\n");
 }
@@ -88,7 +88,7 @@ TEST(Folded, HasTheStacksOfTheCpuEventOnly) {
 TEST(Folded, CountsWaitsInNanosecondsIfThereIsNothingElse) {
   auto profile = two_threads();
   std::erase_if(profile.samples, [](const auto& sample) { return sample.event == 0; });
-  EXPECT_EQ(text_of(profile, write_folded),
+  EXPECT_EQ(text_of(profile, "folded"),
             "worker_3;py::outer:/srv/a.py;[python3.15];do_idle_[k] 700\n");
 }
 
@@ -96,7 +96,7 @@ TEST(Folded, HasNoFileOfTheGarbageCollector) {
   auto profile = two_threads();
   profile.functions[0].name = "[gc]";
   profile.functions[0].file.clear();
-  EXPECT_THAT(text_of(profile, write_folded), HasSubstr("[task fetch 1];py::[gc] 1\n"));
+  EXPECT_THAT(text_of(profile, "folded"), HasSubstr("[task fetch 1];py::[gc] 1\n"));
 }
 
 // Numbers of fields: proto/profile.proto of pprof.
@@ -104,7 +104,7 @@ TEST(Pprof, SaysWhatTheTimeOfASampleWasUsedFor) {
   constexpr int kGzip = 31;
   auto profile = two_threads();
   profile.samples[1].does = sample::Does::kByteCode;
-  const test::DecodedMessage message{inflated(text_of(profile, write_pprof), kGzip)};
+  const test::DecodedMessage message{inflated(text_of(profile, "pprof"), kGzip)};
   const auto strings = message.texts(6);
   std::vector<std::string> uses;
   for (const auto& sample : message.messages(2)) {
@@ -127,7 +127,7 @@ TEST(Pprof, SumsOfForgedPeriodsStayInRange) {
   profile.samples[0].period = std::numeric_limits<std::uint64_t>::max();
   profile.samples[1].period = std::numeric_limits<std::uint64_t>::max();
   profile.samples[3].period = kMost;
-  const test::DecodedMessage message{inflated(text_of(profile, write_pprof), kGzip)};
+  const test::DecodedMessage message{inflated(text_of(profile, "pprof"), kGzip)};
   std::vector<std::vector<std::uint64_t>> values;
   for (const auto& sample : message.texts(2)) {
     values.push_back(test::DecodedMessage{sample}.numbers(2));
@@ -137,7 +137,7 @@ TEST(Pprof, SumsOfForgedPeriodsStayInRange) {
 }
 
 TEST(Speedscope, HasAProfileForEachThreadAndEvent) {
-  const auto json = nlohmann::json::parse(text_of(two_threads(), write_speedscope));
+  const auto json = nlohmann::json::parse(text_of(two_threads(), "speedscope"));
   const auto& profiles = json.at("profiles");
   ASSERT_EQ(profiles.size(), 3U);
   EXPECT_EQ(profiles[0].at("name"), "web 10/10, cpu-clock");
@@ -150,7 +150,7 @@ TEST(Speedscope, HasAProfileForEachThreadAndEvent) {
 }
 
 TEST(Gecko, HasSamplesWithStacksAndMarkersOfStates) {
-  const auto json = nlohmann::json::parse(text_of(two_threads(), write_gecko));
+  const auto json = nlohmann::json::parse(text_of(two_threads(), "gecko"));
   const auto& web = json.at("threads").at(0);
   EXPECT_EQ(web.at("samples").at("data").size(), 2U);
   const auto& strings = web.at("stringTable");
@@ -167,7 +167,7 @@ TEST(Gecko, HasSamplesWithStacksAndMarkersOfStates) {
 }
 
 TEST(Gecko, HasAMarkerOfEachCollection) {
-  const auto json = nlohmann::json::parse(text_of(collections(), write_gecko));
+  const auto json = nlohmann::json::parse(text_of(collections(), "gecko"));
   const auto& thread = json.at("threads").at(0);
   const auto& schemas = json.at("meta").at("markerSchema");
   using Found = std::tuple<std::string, double, double, std::string>;
@@ -192,7 +192,7 @@ TEST(Gecko, HasAMarkerOfEachCollection) {
 }
 
 TEST(JsonLines, HaveAnObjectForEachSample) {
-  const auto text = text_of(two_threads(), write_jsonl);
+  const auto text = text_of(two_threads(), "jsonl");
   std::vector<nlohmann::json> lines;
   for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(rest.find('\n') + 1)) {
     lines.push_back(nlohmann::json::parse(rest.substr(0, rest.find('\n'))));
@@ -208,15 +208,15 @@ TEST(JsonLines, HaveAnObjectForEachSample) {
 
 TEST(Formats, WriteSomethingForAnEmptyProfile) {
   for (const auto& format : formats()) {
-    EXPECT_NO_THROW((void)text_of(Profile{}, format.write)) << format.name;
+    EXPECT_NO_THROW((void)text_of(Profile{}, format.name)) << format.name;
   }
 }
 
 TEST(Formats, ReplaceInvalidUtf8) {
   auto profile = two_threads();
   profile.functions[0].name = "\xFF";
-  EXPECT_TRUE(nlohmann::json::accept(text_of(profile, write_speedscope)));
-  EXPECT_TRUE(nlohmann::json::accept(text_of(profile, write_gecko)));
+  EXPECT_TRUE(nlohmann::json::accept(text_of(profile, "speedscope")));
+  EXPECT_TRUE(nlohmann::json::accept(text_of(profile, "gecko")));
 }
 
 class Page : public testing::Test {

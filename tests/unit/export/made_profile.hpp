@@ -90,10 +90,9 @@ namespace pyinject::exports {
   return profile;
 }
 
-[[nodiscard]] inline std::string text_of(const report::Profile& profile,
-                                         void (*write)(const report::Profile&, const Sink&)) {
+[[nodiscard]] inline std::string text_of(const report::Profile& profile, std::string_view format) {
   std::string text;
-  write(profile, [&](std::string_view piece) { text += piece; });
+  find_format(format)->write(profile, [&](std::string_view piece) { text += piece; });
   return text;
 }
 

@@ -40,7 +40,7 @@ class Otlp : public testing::Test {
   using Attributes = std::map<std::string, std::string>;
 
   void decode(const Profile& profile) {
-    const DecodedMessage request{text_of(profile, write_otlp)};
+    const DecodedMessage request{text_of(profile, "otlp")};
     dictionary_ = request.message(2);
     resource_ = request.message(1);
     profiles_ = resource_.message(2).messages(2);

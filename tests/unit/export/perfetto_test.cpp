@@ -29,7 +29,7 @@ class Perfetto : public testing::Test {
   using Interned = std::map<std::pair<protozero::pbf_tag_type, std::uint64_t>, DecodedMessage>;
 
   void decode(const Profile& profile) {
-    packets_ = DecodedMessage{text_of(profile, write_perfetto)}.messages(1);
+    packets_ = DecodedMessage{text_of(profile, "perfetto")}.messages(1);
     for (const auto& packet : packets_) {
       auto& interned = interned_[packet.number(10)];
       if (packet.number(13) == kClearsState) {
