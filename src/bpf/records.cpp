@@ -92,7 +92,7 @@ std::string with_cut(std::string name, bool cut) {
 
 }  // namespace
 
-void Records::take(std::span<const std::byte> record) {
+void Records::decode(std::span<const std::byte> record) {
   __u32 kind = 0;
   if (record.size() < sizeof kind) {
     return;
@@ -100,20 +100,20 @@ void Records::take(std::span<const std::byte> record) {
   std::memcpy(&kind, record.data(), sizeof kind);
   switch (kind) {
     case SAMPLER_STACK:
-      return take_stack(record);
+      return decode_stack(record);
     case SAMPLER_CODE:
-      return take_code(record);
+      return decode_code(record);
     case SAMPLER_TASK:
-      return take_task(record);
+      return decode_task(record);
     case SAMPLER_WAKE:
     case SAMPLER_POLL:
-      return take_moment(record);
+      return decode_moment(record);
     default:
       return;
   }
 }
 
-void Records::take_stack(std::span<const std::byte> record) {
+void Records::decode_stack(std::span<const std::byte> record) {
   const auto head = head_of<sampled_stack_head>(record);
   if (!head) {
     return;
@@ -189,7 +189,7 @@ void Records::add_stand_in(std::uint32_t number, const char* name,
   frames.push_back({.code = number});
 }
 
-void Records::take_moment(std::span<const std::byte> record) {
+void Records::decode_moment(std::span<const std::byte> record) {
   const auto moment = head_of<sampled_moment>(record);
   if (!moment) {
     return;
@@ -201,7 +201,7 @@ void Records::take_moment(std::span<const std::byte> record) {
   }
 }
 
-void Records::take_code(std::span<const std::byte> record) {
+void Records::decode_code(std::span<const std::byte> record) {
   const auto head = head_of<sampled_name_head>(record);
   if (!head || head->number == 0) {  // number 0: code objects whose names were lost
     return;
@@ -246,7 +246,7 @@ bool Records::may_keep(std::uint32_t pid, std::size_t bytes) {
   return may;
 }
 
-void Records::take_task(std::span<const std::byte> record) {
+void Records::decode_task(std::span<const std::byte> record) {
   const auto head = head_of<sampled_name_head>(record);
   if (!head || head->number == 0) {  // number 0: stacks without a task
     return;

@@ -28,15 +28,15 @@ class Records {
       : receiver_{std::move(receiver)}, budget_{std::move(budget)}, close_{std::move(close)} {}
 
   // Handles one record of the ring (sampler_records.h). Ignores invalid ones.
-  void take(std::span<const std::byte> record);
+  void decode(std::span<const std::byte> record);
 
  private:
-  void take_stack(std::span<const std::byte> record);
+  void decode_stack(std::span<const std::byte> record);
   // A frame for what is not a code object.
   void add_stand_in(std::uint32_t number, const char* name, std::vector<sample::Frame>& frames);
-  void take_code(std::span<const std::byte> record);
-  void take_task(std::span<const std::byte> record);
-  void take_moment(std::span<const std::byte> record);
+  void decode_code(std::span<const std::byte> record);
+  void decode_task(std::span<const std::byte> record);
+  void decode_moment(std::span<const std::byte> record);
 
   [[nodiscard]] bool may_keep(std::uint32_t pid, std::size_t bytes);
 

@@ -78,7 +78,7 @@ class LoadedSampler : public Sampler {
         bpf_map__fd(skeleton_->maps.records),
         [](void* self, void* data, std::size_t size) {
           auto& sampler = *static_cast<LoadedSampler*>(self);
-          sampler.records_.take(
+          sampler.records_.decode(
               sampler.cold_names_.complete({static_cast<const std::byte*>(data), size}));
           return --sampler.left_ > 0 ? 0 : -EAGAIN;  // ends ring_buffer__consume()
         },
@@ -156,7 +156,7 @@ class LoadedSampler : public Sampler {
     left_ = kMostAtOnce;
     const bool more = ring_buffer__consume(ring_.get()) == -EAGAIN;
     if (cold_names_again_.expired()) {
-      cold_names_.try_again([this](std::span<const std::byte> record) { records_.take(record); });
+      cold_names_.try_again([this](std::span<const std::byte> record) { records_.decode(record); });
       cold_names_again_ = base::Deadline::after(kColdNamesAgain);
     }
     return more;

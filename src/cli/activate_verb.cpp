@@ -69,12 +69,12 @@ int run_activate(const CommandLine& line, Reporter& reporter, const Terminal& /*
       [&](const targets::ActiveTarget& active) { logger.info("{}", activation_line(active)); });
   auto selection = manager->select(targets::without_repetitions(command.pids));
   if (command.strict && !selection.complete) {
-    reporter.take(manager->stats());
+    reporter.add(manager->stats());
     return record::kFailure;
   }
   guard.expect_stops();  // including targets that are already on
   const bool done = manager->activate_all(std::move(selection.targets));
-  reporter.take(manager->stats());
+  reporter.add(manager->stats());
   guard.dismiss();
   return done && !manager->active().empty() ? 0 : record::kFailure;
 }

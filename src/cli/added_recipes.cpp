@@ -21,8 +21,8 @@ std::vector<std::string> events_of(const std::optional<record::MallocProbes>& pr
   return probes ? probes->events() : std::vector<std::string>{};
 }
 
-// The price comes first: a breakpoint is no small thing for a process in production.
-void tell_price(const record::MallocProbes& functions, base::Logger& logger) {
+// Warns before probing: every malloc will hit a breakpoint.
+void warn_of_price(const record::MallocProbes& functions, base::Logger& logger) {
   logger.info(
       "--what malloc: a breakpoint in malloc, calloc and realloc of {}: during the recording, each "
       "call in the recorded processes takes 5 to 10 us longer and a few hundred bytes in the file",
@@ -53,7 +53,7 @@ std::variant<RecipeProbes, int> RecipeProbes::of(const std::vector<std::string>&
       logger.error("--what malloc: {}; or --what alloc, without probes", *why_not);
       return record::kFailure;
     }
-    tell_price(all.functions.emplace(std::get<record::MallocProbes>(std::move(probed))), logger);
+    warn_of_price(all.functions.emplace(std::get<record::MallocProbes>(std::move(probed))), logger);
   }
   if (wants(kMemoryRecipe)) {
     auto probes = record::MallocProbes::that_tell(pids, cancellation, logger);

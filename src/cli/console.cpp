@@ -439,9 +439,9 @@ void Console::finished(const record::RecordSummary& summary) {
   }
   if (reporter_ != nullptr) {
     reporter_->count_unknown_threads(summary.unknown_threads);
-    reporter_->take(stack_counts(summary));
+    reporter_->add(stack_counts(summary));
     if (summary.sampler) {
-      reporter_->take(*summary.sampler);
+      reporter_->add(*summary.sampler);
     }
   }
   for (const auto& line : summary_lines(summary, perf_)) {
@@ -469,7 +469,7 @@ void Console::on_event(const targets::Event& event) {
 
 void Console::counted(const targets::Stats& stats) {
   if (reporter_ != nullptr) {
-    reporter_->take(stats);
+    reporter_->add(stats);
   }
 }
 

@@ -88,7 +88,7 @@ int run_deactivate(const CommandLine& line, Reporter& reporter, const Terminal& 
     }
   }
   const bool all_off = manager->deactivate_all(on);
-  reporter.take(manager->stats());
+  reporter.add(manager->stats());
   if (!left_on) {
     guard.dismiss();
   }

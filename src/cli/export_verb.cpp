@@ -151,7 +151,7 @@ int run_export(const CommandLine& line, Reporter& reporter, const Terminal& term
   if (profile.samples.empty()) {
     reporter.logger().warning("no samples");
   }
-  reporter.take(counts_of(profile));
+  reporter.add(counts_of(profile));
   command.format->write(profile, [&](std::string_view text) { file.write(text); });
   file.complete();
   return 0;

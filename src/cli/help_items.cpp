@@ -15,7 +15,7 @@ using Kind = HelpPart::Kind;
 
 class HelpParser {
  public:
-  void take(std::string_view line) {
+  void add(std::string_view line) {
     const auto indent = line.find_first_not_of(' ');
     if (indent == std::string_view::npos) {
       usage_ = false;
@@ -25,16 +25,16 @@ class HelpParser {
     if (usage_) {
       add_line(Kind::kUsage, line);
     } else if (indent == 0) {
-      take_text(line);
+      add_text(line);
     } else if (code_) {
       add_line(Kind::kCode, line.substr(indent));
     } else {
-      take_indented(line, indent);
+      add_indented(line, indent);
     }
     ended_ = false;
   }
 
-  void take(const Option& option) {
+  void add(const Option& option) {
     if (!option.heading.empty()) {
       parts_.push_back({Kind::kHeading, {}, std::string{option.heading}});
     }
@@ -44,7 +44,7 @@ class HelpParser {
   std::vector<HelpPart> finish() && { return std::move(parts_); }
 
  private:
-  void take_text(std::string_view line) {
+  void add_text(std::string_view line) {
     const bool heading = line.ends_with(':') && (ended_ || !continues(Kind::kText));
     if (heading) {
       code_ = line.starts_with("example");
@@ -60,7 +60,7 @@ class HelpParser {
     join(Kind::kText, line);
   }
 
-  void take_indented(std::string_view line, std::size_t indent) {
+  void add_indented(std::string_view line, std::size_t indent) {
     const auto words = line.substr(indent);
     if (indent > 2) {
       join(Kind::kItem, words);
@@ -109,14 +109,14 @@ std::vector<HelpPart> help_parts(const VerbSpec& verb) {
   for (const auto line : base::split(verb.help, '\n')) {
     if (line == kOptionsMark) {
       for (const auto& option : options_of(verb)) {
-        parser.take(option);
+        parser.add(option);
       }
     } else if (line == kChoicesMark) {
       for (const auto& [name, help] : verb.choices()) {
-        parser.take(fmt::format("  {}  {}", name, help));
+        parser.add(fmt::format("  {}  {}", name, help));
       }
     } else {
-      parser.take(line);
+      parser.add(line);
     }
   }
   return std::move(parser).finish();

@@ -101,7 +101,7 @@ std::optional<report::Profile> read_for_push(const std::string& file, base::Logg
 
 }  // namespace
 
-void take_push(const ParsedWords& parsed, RecordCommand& command) {
+void parse_push_options(const ParsedWords& parsed, RecordCommand& command) {
   if (!parsed.has("push")) {
     return;
   }
@@ -146,11 +146,11 @@ std::unique_ptr<push::Pusher> start_pushing(const RecordCommand& command, Report
 void note_pushed(const push::Pusher* pusher, Reporter& reporter) {
   if (pusher != nullptr) {
     const auto counts = pusher->counts();
-    reporter.take(record::PushStats{.pushed = counts.pushed,
-                                    .retried = counts.retried,
-                                    .dropped = counts.dropped,
-                                    .merged = counts.merged,
-                                    .spooled = counts.spooled});
+    reporter.add(record::PushStats{.pushed = counts.pushed,
+                                   .retried = counts.retried,
+                                   .dropped = counts.dropped,
+                                   .merged = counts.merged,
+                                   .spooled = counts.spooled});
   }
 }
 

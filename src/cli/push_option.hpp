@@ -12,7 +12,7 @@ namespace pyinject::cli {
 class Reporter;
 
 // Sets COMMAND's options of pushing, if there are any. Throws CommandLineError.
-void take_push(const ParsedWords& parsed, RecordCommand& command);
+void parse_push_options(const ParsedWords& parsed, RecordCommand& command);
 
 // COMMAND has push options. Reads the credentials. Throws base::Error, before anything is recorded.
 [[nodiscard]] std::unique_ptr<push::Pusher> start_pushing(const RecordCommand& command,

@@ -105,7 +105,7 @@ example:
 
 using record::kUsage;
 
-void take_record(ParsedWords& parsed, record::RecordPlan& record) {
+void parse_record_options(ParsedWords& parsed, record::RecordPlan& record) {
   auto& split = parsed.split;
   record.perf_options = perf::PerfOptions{std::move(split.perf)};
   // As in perf: -C without -p selects all processes that run there.
@@ -133,7 +133,7 @@ void take_record(ParsedWords& parsed, record::RecordPlan& record) {
 }
 
 // Without --engine, an option that needs BPF counts more than a default that is set elsewhere.
-void take_engine(const ParsedWords& parsed, record::RecordPlan& record) {
+void parse_engine_options(const ParsedWords& parsed, record::RecordPlan& record) {
   const auto& flags = record.flags;
   const bool needs_bpf = flags.gil || flags.tasks;
   if (const auto name = parsed.value("engine")) {
@@ -151,8 +151,8 @@ void take_engine(const ParsedWords& parsed, record::RecordPlan& record) {
   }
 }
 
-std::optional<record::RepeatOptions> take_repeat(const ParsedWords& parsed,
-                                                 const record::RecordPlan& record) {
+std::optional<record::RepeatOptions> parse_repeat_options(const ParsedWords& parsed,
+                                                          const record::RecordPlan& record) {
   const auto keep = parsed.value("keep");
   const auto max_cpu = parsed.value("max-cpu");
   const auto repeat = parsed.value("repeat");
@@ -169,8 +169,8 @@ void parse_record(const VerbArguments& arguments, CommandLine& line) {
     return;
   }
   RecordCommand command;
-  take_record(parsed, command.record);
-  take_engine(parsed, command.record);
+  parse_record_options(parsed, command.record);
+  parse_engine_options(parsed, command.record);
   if (const auto list = parsed.value("what")) {
     command.what = parse_recipes(*list);
     if (wants_malloc(command.what) && command.record.pids().empty()) {
@@ -184,8 +184,8 @@ void parse_record(const VerbArguments& arguments, CommandLine& line) {
   if (command.functions) {
     check_functions(command.record, parsed.values);
   }
-  command.repeat = take_repeat(parsed, command.record);
-  take_push(parsed, command);
+  command.repeat = parse_repeat_options(parsed, command.record);
+  parse_push_options(parsed, command);
   line.options = std::move(command);
 }
 

@@ -33,12 +33,12 @@ class Reporter {
   // Several threads may call it, but not concurrently.
   void note(const targets::Event& event);
   // Adds counters of the run; may be called for several parts of it.
-  void take(const targets::Stats& stats) { report_.take(stats); }
-  void take(const record::SamplerStats& stats) { report_.take(stats); }
-  void take(const perfdata::StackCounts& stacks) { report_.stacks.add(stacks); }
-  void take(const record::ProfileCounts& counts) { report_.profile = counts; }
+  void add(const targets::Stats& stats) { report_.add(stats); }
+  void add(const record::SamplerStats& stats) { report_.add(stats); }
+  void add(const perfdata::StackCounts& stacks) { report_.stacks.add(stacks); }
+  void add(const record::ProfileCounts& counts) { report_.profile = counts; }
   // Replaces earlier ones.
-  void take(const record::PushStats& stats) { report_.push = stats; }
+  void add(const record::PushStats& stats) { report_.push = stats; }
   void count_unknown_threads(std::size_t count) { report_.unknown_threads += count; }
   // Call it at the end of the run, or of a part of it. Writes the statistics file if requested,
   // replacing an existing one. Returns STATUS, or a failure if that was 0 and the file cannot be

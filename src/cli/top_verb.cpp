@@ -166,7 +166,7 @@ bool Top::wait_until(const Deadline& end, bool with_input) {
   while (!end.expired()) {
     const auto most = static_cast<int>(live::LiveSampler::kMostOften.count());
     const int ready = ::poll(sources.data(), sources.size(), std::min(end.remaining_ms(), most));
-    sampler_.take();
+    sampler_.collect();
     if (const auto number = signals_.next()) {
       signal_ = *number;
       return true;
@@ -250,7 +250,7 @@ void Top::show() {
       return;
     }
     if (view.take_reset()) {
-      sampler_.take();
+      sampler_.collect();
       sampler_.profile().reset();
       lost_before_ = sampler_.lost();
       began_ = steady_clock::now();

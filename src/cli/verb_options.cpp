@@ -38,7 +38,7 @@ std::chrono::nanoseconds parse_seconds(const std::string& text) {
       std::chrono::duration<double>{number});
 }
 
-void take_reports(const ParsedWords& parsed, ReportOptions& report) {
+void parse_reports_options(const ParsedWords& parsed, ReportOptions& report) {
   report.stats = parsed.value("stats");
   if (const auto format = parsed.value("log-format")) {
     if (*format != "text" && *format != "json") {
@@ -49,7 +49,7 @@ void take_reports(const ParsedWords& parsed, ReportOptions& report) {
   }
 }
 
-void take_common(std::span<const Option> own, ParsedWords& parsed, CommandLine& line) {
+void parse_common_options(std::span<const Option> own, ParsedWords& parsed, CommandLine& line) {
   line.help = parsed.has("help");
   if (parsed.has("quiet")) {
     line.verbosity = Verbosity::kQuiet;
@@ -66,7 +66,7 @@ void take_common(std::span<const Option> own, ParsedWords& parsed, CommandLine& 
   if (const auto text = parsed.value("deactivate-timeout")) {
     parsed.deactivation_deadline = parse_seconds(*text);
   }
-  take_reports(parsed, line.report);
+  parse_reports_options(parsed, line.report);
   if (parsed.has("strict") && parsed.has("lenient")) {
     throw CommandLineError{"give either --strict or --lenient", kUsage};
   }
@@ -153,7 +153,7 @@ ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments, Op
   const auto own = options_of(verb);
   parsed.split = split_words(own, arguments, operands);
   parsed.values = store_own(own, parsed.split.own);
-  take_common(own, parsed, line);
+  parse_common_options(own, parsed, line);
   parsed.perf = {.option = parsed.value("perf"), .environment = arguments.perf};
   parsed.default_engine = arguments.default_engine;
   if (!line.help) {

@@ -31,7 +31,7 @@ class BpfSource : public StackSource {
     greenlets_->look();
   }
   [[nodiscard]] int fd() const override { return sampler_->fd(); }
-  void take() override {
+  void collect() override {
     while (sampler_->consume()) {
     }
   }

@@ -33,7 +33,7 @@ base::ProcessId id_of(const procfs::Stat& stat) {
 // A first thread that has exited before the others is a zombie, too.
 bool is_dead(const procfs::Stat& stat) { return stat.state == 'Z' && stat.threads <= 1; }
 
-bool may_change(python::Reason reason) {
+bool may_pass(python::Reason reason) {
   return reason == python::Reason::kNotInitialized || reason == python::Reason::kNotPython ||
          reason == python::Reason::kExited || reason == python::Reason::kNotExamined;
 }
@@ -69,7 +69,7 @@ std::variant<std::unique_ptr<LiveSampler>, std::string> LiveSampler::start(
   if (auto why = self->source_->begin()) {
     return std::move(*why);
   }
-  self->take();  // what waits from the start
+  self->collect();  // what waits from the start
   return self;
 }
 
@@ -192,7 +192,7 @@ void LiveSampler::examine(const std::vector<base::Pid>& pids) {
       forget(pids[i]);
     }
     const auto* const refused = std::get_if<python::Refused>(&detection);
-    if (refused == nullptr || !may_change(refused->refusal.reason)) {
+    if (refused == nullptr || !may_pass(refused->refusal.reason)) {
       known.retries = 0;
     }
   }
@@ -278,13 +278,14 @@ report::Profile LiveSampler::kept() {
       lost());
 }
 
-void LiveSampler::take() {
-  source_->take();
-  waits_.take([this](const sample::Stack& stack, nanoseconds length) { on_wait(stack, length); });
+void LiveSampler::collect() {
+  source_->collect();
+  waits_.collect(
+      [this](const sample::Stack& stack, nanoseconds length) { on_wait(stack, length); });
 }
 
 void LiveSampler::end_interval(nanoseconds length) {
-  take();
+  collect();
   waits_.end_interval([this](const sample::Stack& stack, nanoseconds length_of_wait) {
     on_wait(stack, length_of_wait);
   });

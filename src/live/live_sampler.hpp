@@ -44,11 +44,11 @@ class LiveSampler {
 
   // Why it reads the stacks from outside, not by BPF; empty: it does not.
   [[nodiscard]] const std::string& no_bpf() const { return no_bpf_; }
-  // Readable when take() has something to do.
+  // Readable when collect() has something to do.
   [[nodiscard]] int fd() const { return source_->fd(); }
   // Takes the pending samples into the profile. Call it at least every kMostOften.
   static constexpr auto kMostOften = WaitReader::kMostOften;
-  void take();
+  void collect();
   // Adds processes that have started or executed a program since, and drops those that have exited.
   // Returns when to call it again: so often that it takes little processor time.
   std::chrono::nanoseconds look();

@@ -122,7 +122,7 @@ class ReadingSource : public StackSource {
   }
   void look_for_modules() override {}
   [[nodiscard]] int fd() const override { return timer_.get(); }
-  void take() override;
+  void collect() override;
   [[nodiscard]] std::uint64_t lost() const override { return lost_; }
 
  private:
@@ -157,7 +157,7 @@ std::optional<std::string> ReadingSource::add(const python::Target& target) {
   return std::nullopt;
 }
 
-void ReadingSource::take() {
+void ReadingSource::collect() {
   std::uint64_t expirations = 0;
   if (::read(timer_.get(), &expirations, sizeof expirations) < 0) {
     return;  // not yet

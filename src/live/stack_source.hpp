@@ -15,7 +15,7 @@
 
 namespace pyinject::live {
 
-// Called by take(). A code object is reported before the first stack that contains it.
+// Called by collect(). A code object is reported before the first stack that contains it.
 struct StackReceiver {
   std::function<void(sample::Code)> code;
   // COUNT: how many samples, of one period each, the stack stands for. IN_GREENLET: it is that of a
@@ -37,9 +37,9 @@ class StackSource {
   [[nodiscard]] virtual std::optional<std::string> begin() = 0;
   // Also for greenlets. Call it about once a second if tasks are requested.
   virtual void look_for_modules() = 0;
-  // Readable when take() has something to do.
+  // Readable when collect() has something to do.
   [[nodiscard]] virtual int fd() const = 0;
-  virtual void take() = 0;
+  virtual void collect() = 0;
   [[nodiscard]] virtual std::uint64_t lost() const = 0;
 };
 

@@ -48,7 +48,7 @@ void WaitReader::tell(Process& process, const Receiver& receiver) {
   }
 }
 
-void WaitReader::take(const Receiver& receiver) {
+void WaitReader::collect(const Receiver& receiver) {
   if (processes_.empty() || base::time_by(CLOCK_MONOTONIC) < next_) {
     return;
   }

@@ -30,7 +30,7 @@ class WaitReader {
   using Receiver = std::function<void(const sample::Stack&, std::chrono::nanoseconds length)>;
   // Reads some processes, if it is time to. Call it at least every kMostOften.
   static constexpr std::chrono::milliseconds kMostOften{50};
-  void take(const Receiver& receiver);
+  void collect(const Receiver& receiver);
   // Tells RECEIVER about all waits up to now.
   void end_interval(const Receiver& receiver);
 

@@ -32,7 +32,7 @@ constexpr auto kEngines = std::to_array<EngineName>(
      {.name = "auto", .choice = EngineChoice::kAuto, .knows_gil_and_tasks = true}});
 
 // For messages.
-std::string spelled(const RecordPlan& plan) {
+std::string name_for_messages(const RecordPlan& plan) {
   if (!plan.engine_setting.empty()) {
     return plan.engine_setting;
   }
@@ -41,7 +41,7 @@ std::string spelled(const RecordPlan& plan) {
 }
 
 // Why the output cannot be post-processed; empty: it can be.
-std::string left_alone(const RecordPlan& plan) {
+std::string why_unprocessed(const RecordPlan& plan) {
   if (plan.perf_options->output.pipe) {
     return "to a pipe";
   }
@@ -49,7 +49,7 @@ std::string left_alone(const RecordPlan& plan) {
 }
 
 // False: refused.
-bool fits(const RecordPlan& plan, const std::string& where, base::Logger& logger) {
+bool check_output(const RecordPlan& plan, const std::string& where, base::Logger& logger) {
   const auto why =
       fmt::format("perf's output in a file, but perf writes {}: {}", where,
                   plan.perf_options->output.pipe ? "name a file with -o" : "omit --kcore");
@@ -60,7 +60,7 @@ bool fits(const RecordPlan& plan, const std::string& where, base::Logger& logger
   } else if (!plan.flags.timed_calls.empty() || !plan.flags.memory_calls.empty()) {
     logger.error("--what needs {}", why);
   } else if (plan.engine == EngineChoice::kBpf) {
-    logger.error("{} needs {}, or use --engine trampoline", spelled(plan), why);
+    logger.error("{} needs {}, or use --engine trampoline", name_for_messages(plan), why);
   } else {
     return true;
   }
@@ -69,23 +69,23 @@ bool fits(const RecordPlan& plan, const std::string& where, base::Logger& logger
 
 // Whether the trampoline, with copied stacks, may replace the engine that is unusable because of
 // WHY.
-bool may_change(const RecordPlan& plan, const std::string& why, base::Logger& logger) {
+bool fall_back(const RecordPlan& plan, const std::string& why, base::Logger& logger) {
   if (plan.engine == EngineChoice::kAuto) {
     std::string without = plan.flags.gil ? ", without --gil" : "";
     if (plan.flags.tasks) {
       without += plan.flags.gil ? " and --tasks" : ", without --tasks";
     }
     // A default is not a request for this recording.
-    logger.log(
-        plan.engine_setting.empty() ? base::LogLevel::kWarning : base::LogLevel::kInfo,
-        fmt::format("{}: {}; the trampoline is used instead{}", spelled(plan), why, without));
+    logger.log(plan.engine_setting.empty() ? base::LogLevel::kWarning : base::LogLevel::kInfo,
+               fmt::format("{}: {}; the trampoline is used instead{}", name_for_messages(plan), why,
+                           without));
     return true;
   }
   if (plan.engine == EngineChoice::kTrampoline) {
     logger.warning("{}; perf copies the stacks instead", why);
     return true;
   }
-  logger.error("{}: {}; or use --engine trampoline", spelled(plan), why);
+  logger.error("{}: {}; or use --engine trampoline", name_for_messages(plan), why);
   return false;
 }
 
@@ -111,7 +111,7 @@ std::optional<RecordResult> try_engine(const RecordPlan& plan, std::unique_ptr<E
   if (!failed || plan.engine != EngineChoice::kAuto) {
     tried.release_events();
   }
-  if (failed && may_change(plan, why, logger)) {
+  if (failed && fall_back(plan, why, logger)) {
     return std::nullopt;
   }
   if (!why.empty()) {
@@ -127,8 +127,8 @@ std::span<const EngineName> engine_names() { return kEngines; }
 RecordResult record(const RecordPlan& plan, python::Detector& detector, python::Injector& injector,
                     base::Logger& logger, RecordObserver& observer,
                     targets::StopRequests& stop) try {
-  const auto where = left_alone(plan);
-  if (!where.empty() && !fits(plan, where, logger)) {
+  const auto where = why_unprocessed(plan);
+  if (!where.empty() && !check_output(plan, where, logger)) {
     return {};
   }
   const auto trampoline = [&](Unwinding unwinding) {
@@ -171,7 +171,7 @@ RecordResult record_with(const RecordPlan& plan, const OpenEngine& preferred,
       if (auto result = try_engine(plan, std::move(*engine), logger, stop)) {
         return std::move(*result);
       }
-    } else if (!may_change(plan, std::get<std::string>(opened), logger)) {
+    } else if (!fall_back(plan, std::get<std::string>(opened), logger)) {
       return {};
     }
   }

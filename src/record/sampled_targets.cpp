@@ -6,7 +6,7 @@ namespace pyinject::record {
 
 using python::Refusal;
 
-std::variant<python::Activation, Refusal> SampledTargets::take(
+std::variant<python::Activation, Refusal> SampledTargets::attach(
     const python::Target& target, const python::ActivateOptions& /*options*/) {
   if (auto refusal = sampler_.add(target)) {
     return std::move(*refusal);

@@ -13,7 +13,7 @@ class SampledTargets : public targets::TargetHandler {
  public:
   explicit SampledTargets(StackSampler& sampler) : sampler_{sampler} {}
 
-  [[nodiscard]] std::variant<python::Activation, python::Refusal> take(
+  [[nodiscard]] std::variant<python::Activation, python::Refusal> attach(
       const python::Target& target, const python::ActivateOptions& options) override;
   [[nodiscard]] std::variant<python::Deactivation, python::Refusal> release(
       const python::Target& target, const python::DeactivateOptions& options) override;

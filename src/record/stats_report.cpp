@@ -83,7 +83,7 @@ std::string to_utc(std::chrono::system_clock::time_point time) {
                      (since - seconds).count());
 }
 
-void StatsReport::take(const targets::Stats& stats) {
+void StatsReport::add(const targets::Stats& stats) {
   const auto now = stats.counters();
   for (std::size_t i = 0; i < counters.size(); ++i) {
     counters.at(i).second += now.at(i).second;
@@ -97,7 +97,7 @@ void StatsReport::take(const targets::Stats& stats) {
   reasons.assign(sums.begin(), sums.end());
 }
 
-void StatsReport::take(const SamplerStats& stats) {
+void StatsReport::add(const SamplerStats& stats) {
   if (!sampler) {
     sampler.emplace();
   }

@@ -15,9 +15,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// CPU time, of which an ordinary Python takes 1 to 5 ms. What keeps the tool waiting, a slow disk
-// or a busy machine, is not the fault of the process, and most likely a busy machine is why the
-// tool was started at all.
+// CPU time, not wall time: a slow disk or a busy machine is not the target's fault. An ordinary
+// Python takes 1 to 5 ms.
 constexpr std::chrono::milliseconds kOwnTime{200};
 // For all first turns, by the clock: a file system may not answer at all.
 constexpr std::chrono::seconds kFirstTurns{10};

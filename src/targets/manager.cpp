@@ -56,7 +56,7 @@ ProcessManager::~ProcessManager() {
   }
 }
 
-void ProcessManager::tell(const Event& event) {
+void ProcessManager::notify(const Event& event) {
   if (options_.on_event) {
     const TargetTable::Turn turn{table_};
     options_.on_event(event);
@@ -64,10 +64,10 @@ void ProcessManager::tell(const Event& event) {
 }
 
 void ProcessManager::announce(const ActiveTarget& active, nanoseconds duration) {
-  tell({.kind = EventKind::kActivated,
-        .pid = active.target.id.pid,
-        .reason = {},
-        .duration = duration});
+  notify({.kind = EventKind::kActivated,
+          .pid = active.target.id.pid,
+          .reason = {},
+          .duration = duration});
   if (listener_) {
     TargetTable::Turn turn{table_};
     if (turn.announces(active)) {
@@ -88,10 +88,10 @@ void ProcessManager::note_detection(base::Pid pid, const python::Detection& dete
                                     nanoseconds duration) {
   const auto* refused = std::get_if<python::Refused>(&detection);
   if (refused == nullptr || refused->refusal.reason != Reason::kNotInitialized) {
-    tell({.kind = refused == nullptr ? EventKind::kDetected : EventKind::kSkipped,
-          .pid = pid,
-          .reason = refused == nullptr ? std::nullopt : std::optional{refused->refusal.reason},
-          .duration = duration});
+    notify({.kind = refused == nullptr ? EventKind::kDetected : EventKind::kSkipped,
+            .pid = pid,
+            .reason = refused == nullptr ? std::nullopt : std::optional{refused->refusal.reason},
+            .duration = duration});
   }
 }
 
@@ -146,7 +146,7 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
   const auto begin = Clock::now();
   std::variant<python::Activation, Refusal> result;
   try {
-    result = handler_.take(
+    result = handler_.attach(
         target, {.owner = options_.owner,
                  .deadline = std::min(attempt.deadline.remaining(), options_.activation_deadline),
                  .cancelled = &cancelled_});
@@ -171,7 +171,8 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
       return Late::kNotYet;
     }
     refuse(pid, *refusal, attempt.loud);
-    tell({.kind = EventKind::kFailed, .pid = pid, .reason = refusal->reason, .duration = duration});
+    notify(
+        {.kind = EventKind::kFailed, .pid = pid, .reason = refusal->reason, .duration = duration});
     return Late::kRefused;
   }
   // First record that it is on: whatever fails from here on, it will be switched off.
@@ -251,27 +252,27 @@ bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds de
     if (!deactivation.note.empty()) {
       logger_.warning("pid {}: {}", target.id.pid.value(), deactivation.note);
     }
-    tell({.kind = EventKind::kDeactivated,
-          .pid = target.id.pid,
-          .reason = {},
-          .duration = Clock::now() - begin,
-          .off_by_program = deactivation.off_by_program});
+    notify({.kind = EventKind::kDeactivated,
+            .pid = target.id.pid,
+            .reason = {},
+            .duration = Clock::now() - begin,
+            .off_by_program = deactivation.off_by_program});
     return true;
   }
   // An interpreter that is finalizing runs no request, and its trampoline ends with it.
   if (python::has_gone(refusal->reason) || refusal->reason == Reason::kFinalizing) {
     logger_.debug("pid {}: nothing to switch off: {}", target.id.pid.value(),
                   python::describe(*refusal));
-    tell({.kind = EventKind::kDeactivated,
+    notify({.kind = EventKind::kDeactivated,
+            .pid = target.id.pid,
+            .reason = refusal->reason,
+            .duration = Clock::now() - begin});
+    return true;
+  }
+  notify({.kind = EventKind::kFailed,
           .pid = target.id.pid,
           .reason = refusal->reason,
           .duration = Clock::now() - begin});
-    return true;
-  }
-  tell({.kind = EventKind::kFailed,
-        .pid = target.id.pid,
-        .reason = refusal->reason,
-        .duration = Clock::now() - begin});
   stats_.count_deactivation_failure(refusal->reason);
   const auto pid = target.id.pid.value();
   const auto remedy =

@@ -64,7 +64,7 @@ class ProcessManager : public Manager {
   [[nodiscard]] python::Detection detect_late(base::Pid pid);
   [[nodiscard]] bool is_of_user(base::Pid pid) const;
   void refuse(base::Pid pid, const python::Refusal& refusal, bool loud);
-  void tell(const Event& event);
+  void notify(const Event& event);
   void announce(const ActiveTarget& active, std::chrono::nanoseconds duration);
   [[nodiscard]] std::optional<base::ProcessId> own_session() const;
   bool deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline);

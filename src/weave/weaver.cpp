@@ -32,10 +32,10 @@ Weaver::Weaver(const WeaveOptions& options, const RecordingContext& context,
 
 bool Weaver::go_on(double part) {
   const auto now = std::chrono::steady_clock::now();
-  if (!options_.progress || now < told_ + kBetweenReports) {
+  if (!options_.progress || now < last_progress_ + kBetweenReports) {
     return true;
   }
-  told_ = now;
+  last_progress_ = now;
   return options_.progress(part, tally_.summary.samples);
 }
 

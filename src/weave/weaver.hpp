@@ -43,7 +43,7 @@ class Weaver {
   SamplePeriods periods_;
   Losses losses_;
   std::vector<ReplacedFile> replaced_;
-  std::chrono::steady_clock::time_point told_;
+  std::chrono::steady_clock::time_point last_progress_;
 };
 
 }  // namespace pyinject::weave

@@ -1,5 +1,5 @@
 // Targets of a session that was killed together with its guard.
-#include "e2e/machine_apart.hpp"
+#include "e2e/isolated_machine.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/interpreters.hpp"
 #include "support/temp_dir.hpp"

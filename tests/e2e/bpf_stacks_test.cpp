@@ -1,8 +1,8 @@
 // The BPF engine's stacks: for every sample, from <module> to the innermost function, on every
 // build, with every perf, with frames entered long before the attach.
 #include "e2e/bpf_recording.hpp"
+#include "e2e/expected_trees.hpp"
 #include "e2e/served_tree.hpp"
-#include "e2e/told_trees.hpp"
 #include "support/cpu_time.hpp"
 #include "support/find_perf.hpp"
 #include "support/temp_dir.hpp"

@@ -1,6 +1,6 @@
 // A function that Cython has compiled has no Python frame: it is a C function, in its place between
 // the Python functions.
-#include "e2e/told_trees.hpp"
+#include "e2e/expected_trees.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
 #include "support/find_perf.hpp"

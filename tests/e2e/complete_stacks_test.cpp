@@ -1,7 +1,7 @@
 // Every sample has its complete stack, from <module> to the innermost function, in each perf.
+#include "e2e/expected_trees.hpp"
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"
-#include "e2e/told_trees.hpp"
 #include "support/statistics.hpp"
 #include "support/temp_dir.hpp"
 

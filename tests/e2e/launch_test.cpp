@@ -1,8 +1,8 @@
 // `record -- COMMAND` records the command from its first instruction, with its children.
 #include "base/file.hpp"
+#include "e2e/expected_trees.hpp"
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"
-#include "e2e/told_trees.hpp"
 #include "support/guards.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"

@@ -2,7 +2,7 @@
 // recording.
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
-#include "e2e/machine_apart.hpp"
+#include "e2e/isolated_machine.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"

@@ -26,7 +26,7 @@ void run(Input input) {
            }}};
   while (!input.rest().empty()) {
     const auto size = input.take<std::uint16_t>() % kLongest;
-    records.take(input.take_bytes(size));
+    records.decode(input.take_bytes(size));
   }
 }
 

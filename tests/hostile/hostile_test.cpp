@@ -1,5 +1,5 @@
 // A hostile process must neither keep the tool from ending nor cost an innocent process its stacks.
-#include "e2e/machine_apart.hpp"
+#include "e2e/isolated_machine.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/interpreters.hpp"
 #include "support/temp_dir.hpp"

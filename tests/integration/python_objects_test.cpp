@@ -2,7 +2,7 @@
 // interpreter.
 #include "base/text.hpp"
 #include "integration/detection.hpp"
-#include "integration/told_stack.hpp"
+#include "integration/expected_stack.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "python/objects/deadlocks.hpp"

@@ -1,6 +1,6 @@
 // Python stacks that change while they are read, and the effect of an activation on them.
 #include "integration/detection.hpp"
-#include "integration/told_stack.hpp"
+#include "integration/expected_stack.hpp"
 #include "support/patience.hpp"
 #include "support/sanitizers.hpp"
 #include "support/statistics.hpp"

@@ -1,7 +1,7 @@
 // Python stacks compared with the program's own view, on every interpreter.
 #include "base/file.hpp"
 #include "integration/detection.hpp"
-#include "integration/told_stack.hpp"
+#include "integration/expected_stack.hpp"
 #include "procfs/status.hpp"
 #include "procfs/tasks.hpp"
 #include "support/covering.hpp"

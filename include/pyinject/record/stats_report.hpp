@@ -3,7 +3,7 @@
 // For example:
 //   record::StatsReport report;
 //   report.verb = "record";
-//   report.take(manager.stats());
+//   report.add(manager.stats());
 //   std::cout << record::to_json(report);
 #pragma once
 
@@ -71,8 +71,8 @@ struct StatsReport {
   std::optional<PushStats> push;  // with --push
 
   // Adds the current counters and reasons.
-  void take(const targets::Stats& stats);
-  void take(const SamplerStats& stats);
+  void add(const targets::Stats& stats);
+  void add(const SamplerStats& stats);
 };
 
 // docs/stats-json.md describes the format.

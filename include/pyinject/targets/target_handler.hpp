@@ -23,16 +23,16 @@ class TargetHandler {
   TargetHandler(const TargetHandler&) = delete;
   TargetHandler& operator=(const TargetHandler&) = delete;
 
-  // Called before the first take(), so that a shortage of threads cannot occur between take() and
-  // release(). Throws base::SystemError.
+  // Called before the first attach(), so that a shortage of threads cannot occur between attach()
+  // and release(). Throws base::SystemError.
   virtual void prepare() {}
 
   // From now on samples of TARGET have its Python functions. On a refusal nothing is left changed.
   // Undone by release().
-  [[nodiscard]] virtual std::variant<python::Activation, python::Refusal> take(
+  [[nodiscard]] virtual std::variant<python::Activation, python::Refusal> attach(
       const python::Target& target, const python::ActivateOptions& options) = 0;
 
-  // Restores TARGET to its state before take(). Reason::kExited: it has exited.
+  // Restores TARGET to its state before attach(). Reason::kExited: it has exited.
   [[nodiscard]] virtual std::variant<python::Deactivation, python::Refusal> release(
       const python::Target& target, const python::DeactivateOptions& options) = 0;
 
@@ -49,7 +49,7 @@ class TrampolineHandler : public TargetHandler {
   explicit TrampolineHandler(python::Injector& injector) : injector_{injector} {}
 
   void prepare() override { injector_.prepare(); }
-  [[nodiscard]] std::variant<python::Activation, python::Refusal> take(
+  [[nodiscard]] std::variant<python::Activation, python::Refusal> attach(
       const python::Target& target, const python::ActivateOptions& options) override {
     return injector_.activate(target, options);
   }

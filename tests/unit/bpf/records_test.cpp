@@ -115,21 +115,21 @@ TEST_F(RecordsTest, ProgramCountersFollowTheFrames) {
   const std::vector<std::uint64_t> native{0x1000, 0x2000, 0x3000};
   auto record =
       stack_record({{.code = 1, .where = 0}}, 0, SAMPLER_GIL_HELD, 0, native, NATIVE_UNMAPPED);
-  records_.take(record);
+  records_.decode(record);
   ASSERT_THAT(stacks_, SizeIs(1));
   EXPECT_THAT(stacks_[0].frames, SizeIs(1));
   EXPECT_EQ(stacks_[0].native, native);
   EXPECT_EQ(stacks_[0].native_end, sample::NativeEnd::kUnmapped);
   record.resize(record.size() - 9);  // damaged
-  records_.take(record);
+  records_.decode(record);
   EXPECT_THAT(stacks_[1].native, SizeIs(1));
 }
 
 TEST_F(RecordsTest, FramesHaveTheLinesOfTheirInstructions) {
-  records_.take(code_record(1, "Shop.serve", "/srv/shop.py"));
-  records_.take(code_record(2, "<module>", "/srv/shop.py"));
-  records_.take(stack_record({{.code = 1, .where = kByteCode + 4},
-                              {.code = 2, .where = SAMPLER_OUTERMOST | (kByteCode + 2)}}));
+  records_.decode(code_record(1, "Shop.serve", "/srv/shop.py"));
+  records_.decode(code_record(2, "<module>", "/srv/shop.py"));
+  records_.decode(stack_record({{.code = 1, .where = kByteCode + 4},
+                                {.code = 2, .where = SAMPLER_OUTERMOST | (kByteCode + 2)}}));
   ASSERT_THAT(codes_, SizeIs(2));
   EXPECT_EQ(codes_[0].qualname, "Shop.serve");
   EXPECT_EQ(codes_[0].file, "/srv/shop.py");
@@ -145,73 +145,73 @@ TEST_F(RecordsTest, FramesHaveTheLinesOfTheirInstructions) {
 }
 
 TEST_F(RecordsTest, ACallThatHasNotBegunIsAtItsFirstLine) {
-  records_.take(code_record(1, "f", "f.py"));
-  records_.take(stack_record({{.code = 1, .where = kByteCode - 2}}));
+  records_.decode(code_record(1, "f", "f.py"));
+  records_.decode(stack_record({{.code = 1, .where = kByteCode - 2}}));
   EXPECT_THAT(frames(), ElementsAre("1@10"));
 }
 
 TEST_F(RecordsTest, InstructionsOutsideOfTheCodeHaveNoLine) {
-  records_.take(code_record(1, "f", "f.py"));
-  records_.take(stack_record({{.code = 1, .where = 0}, {.code = 1, .where = SAMPLER_OFFSET}}));
+  records_.decode(code_record(1, "f", "f.py"));
+  records_.decode(stack_record({{.code = 1, .where = 0}, {.code = 1, .where = SAMPLER_OFFSET}}));
   EXPECT_THAT(frames(), ElementsAre("1@0", "1@0"));
 }
 
 TEST_F(RecordsTest, ACodeWhoseNameWasLostIsAFrameAllTheSame) {
-  records_.take(stack_record({{.code = 0, .where = kByteCode}, {.code = 9, .where = kByteCode}}));
+  records_.decode(stack_record({{.code = 0, .where = kByteCode}, {.code = 9, .where = kByteCode}}));
   EXPECT_THAT(frames(), ElementsAre("0@0", "0@0"));
 }
 
 // Reported again for a forked child, or after the kernel has evicted it.
 TEST_F(RecordsTest, RecognisesARepeatedCode) {
-  records_.take(code_record(1, "f", "f.py"));
-  records_.take(code_record(2, "f", "f.py"));
-  records_.take(code_record(3, "f", "g.py"));
-  records_.take(code_record(4, "g", "f.py"));
-  records_.take(stack_record({{.code = 2, .where = kByteCode + 4},
-                              {.code = 1, .where = kByteCode},
-                              {.code = 3, .where = kByteCode},
-                              {.code = 4, .where = kByteCode}}));
+  records_.decode(code_record(1, "f", "f.py"));
+  records_.decode(code_record(2, "f", "f.py"));
+  records_.decode(code_record(3, "f", "g.py"));
+  records_.decode(code_record(4, "g", "f.py"));
+  records_.decode(stack_record({{.code = 2, .where = kByteCode + 4},
+                                {.code = 1, .where = kByteCode},
+                                {.code = 3, .where = kByteCode},
+                                {.code = 4, .where = kByteCode}}));
   EXPECT_THAT(codes_, SizeIs(3));
   EXPECT_THAT(frames(), ElementsAre("1@12", "1@10", "3@10", "4@10"));
 }
 
 TEST_F(RecordsTest, TheNumberOfLostNamesIsGivenToNoCode) {
-  records_.take(code_record(0, "f", "f.py"));
-  records_.take(stack_record({{.code = 0, .where = kByteCode}}));
+  records_.decode(code_record(0, "f", "f.py"));
+  records_.decode(stack_record({{.code = 0, .where = kByteCode}}));
   EXPECT_THAT(codes_, IsEmpty());
   EXPECT_THAT(frames(), ElementsAre("0@0"));
 }
 
 TEST_F(RecordsTest, CompletesAKnownCode) {
-  records_.take(code_record(1, "", "", false, SAMPLER_MISSING_NAME | SAMPLER_MISSING_FILE));
-  records_.take(code_record(2, "f", "f.py", false, SAMPLER_MISSING_LINES));
-  records_.take(code_record(3, "f", "f.py", false, SAMPLER_MISSING_LINES));
+  records_.decode(code_record(1, "", "", false, SAMPLER_MISSING_NAME | SAMPLER_MISSING_FILE));
+  records_.decode(code_record(2, "f", "f.py", false, SAMPLER_MISSING_LINES));
+  records_.decode(code_record(3, "f", "f.py", false, SAMPLER_MISSING_LINES));
   const auto stack = stack_record({{.code = 1, .where = kByteCode + 4},
                                    {.code = 2, .where = kByteCode + 4},
                                    {.code = 3, .where = kByteCode + 4}});
-  records_.take(stack);
+  records_.decode(stack);
   EXPECT_THAT(frames(), ElementsAre("0@0", "2@0", "2@0"));
-  records_.take(code_record(3, "f", "f.py"));
-  records_.take(code_record(2, "f", "f.py"));
-  records_.take(code_record(1, "g", "f.py"));
-  records_.take(stack);
+  records_.decode(code_record(3, "f", "f.py"));
+  records_.decode(code_record(2, "f", "f.py"));
+  records_.decode(code_record(1, "g", "f.py"));
+  records_.decode(stack);
   EXPECT_THAT(frames(), ElementsAre("1@12", "2@12", "2@12"));
 }
 
 TEST_F(RecordsTest, CPythonsOwnFrameBelowInitIsLeftOutAndItsGroupEndsWhereItDid) {
-  records_.take(code_record(1, "Shop.__init__", "shop.py"));
-  records_.take(code_record(2, "__init__", "__init__"));
-  records_.take(code_record(3, "main", "shop.py"));
-  records_.take(stack_record({{.code = 1, .where = kByteCode},
-                              {.code = 2, .where = SAMPLER_OUTERMOST | kByteCode},
-                              {.code = 3, .where = SAMPLER_OUTERMOST | kByteCode}}));
+  records_.decode(code_record(1, "Shop.__init__", "shop.py"));
+  records_.decode(code_record(2, "__init__", "__init__"));
+  records_.decode(code_record(3, "main", "shop.py"));
+  records_.decode(stack_record({{.code = 1, .where = kByteCode},
+                                {.code = 2, .where = SAMPLER_OUTERMOST | kByteCode},
+                                {.code = 3, .where = SAMPLER_OUTERMOST | kByteCode}}));
   EXPECT_THAT(frames(), ElementsAre("1@10|", "3@10|"));
 }
 
 TEST_F(RecordsTest, FlagsSayWhatTheStackIsNot) {
-  records_.take(stack_record({}, SAMPLER_TRUNCATED | SAMPLER_BY_CLOCK, SAMPLER_GIL_WAITED_FOR));
-  records_.take(stack_record({}, SAMPLER_UNREADABLE, SAMPLER_GIL_NONE));
-  records_.take(stack_record({}, SAMPLER_NO_STATE, 77));
+  records_.decode(stack_record({}, SAMPLER_TRUNCATED | SAMPLER_BY_CLOCK, SAMPLER_GIL_WAITED_FOR));
+  records_.decode(stack_record({}, SAMPLER_UNREADABLE, SAMPLER_GIL_NONE));
+  records_.decode(stack_record({}, SAMPLER_NO_STATE, 77));
   ASSERT_THAT(stacks_, SizeIs(3));
   EXPECT_TRUE(stacks_[0].truncated);
   EXPECT_TRUE(stacks_[0].by_clock);
@@ -231,15 +231,15 @@ TEST_F(RecordsTest, TasksHaveTheirNamesOrTheNumberThatCPythonWouldShow) {
   head.name_width = 1;
   auto named = bytes_of(head);
   append(named, "alpha");
-  records_.take(named);
+  records_.decode(named);
   head.number = 6;
   head.name_bytes = 0;
   head.name_width = 0;
   head.first_line = 42;
-  records_.take(bytes_of(head));
-  records_.take(stack_record({}, 0, 0, 5));
-  records_.take(stack_record({}, 0, 0, 6));
-  records_.take(stack_record({}, 0, 0, 7));
+  records_.decode(bytes_of(head));
+  records_.decode(stack_record({}, 0, 0, 5));
+  records_.decode(stack_record({}, 0, 0, 6));
+  records_.decode(stack_record({}, 0, 0, 7));
   ASSERT_THAT(stacks_, SizeIs(3));
   EXPECT_EQ(stacks_[0].task, "alpha");
   EXPECT_EQ(stacks_[1].task, "Task-42");
@@ -254,7 +254,7 @@ TEST(Records, ReportsWakeupsAndPolls) {
                    .wakeup = [&](const Moment& wakeup) { wakeups.push_back(wakeup); },
                    .poll = [&](const Moment& poll) { polls.push_back(poll); }}};
   sampled_moment wake{.kind = SAMPLER_WAKE, .pid = 7, .tid = 8, .waker = 9, .time = 99};
-  records.take(bytes_of(wake));
+  records.decode(bytes_of(wake));
   ASSERT_THAT(wakeups, SizeIs(1));
   EXPECT_EQ(wakeups[0].pid, 7);
   EXPECT_EQ(wakeups[0].tid, 8);
@@ -262,39 +262,39 @@ TEST(Records, ReportsWakeupsAndPolls) {
   EXPECT_EQ(wakeups[0].time, 99);
   auto cut = bytes_of(wake);
   cut.pop_back();
-  records.take(cut);
+  records.decode(cut);
   EXPECT_THAT(wakeups, SizeIs(1));
   wake.kind = SAMPLER_POLL;
-  records.take(bytes_of(wake));
+  records.decode(bytes_of(wake));
   EXPECT_THAT(wakeups, SizeIs(1));
   EXPECT_THAT(polls, SizeIs(1));
 }
 
 TEST_F(RecordsTest, ANameThatWasCutSaysSo) {
-  records_.take(code_record(1, "long", "f.py", true));
+  records_.decode(code_record(1, "long", "f.py", true));
   EXPECT_EQ(codes_.at(0).qualname, "long...");
 }
 
 TEST_F(RecordsTest, OmitsTheMissingEndOfARecord) {
   auto stack = stack_record({{.code = 0, .where = 0}, {.code = 0, .where = 0}});
   stack.resize(stack.size() - 3);
-  records_.take(stack);
+  records_.decode(stack);
   ASSERT_THAT(stacks_, SizeIs(1));
   EXPECT_THAT(stacks_[0].frames, SizeIs(1));
   auto code = code_record(1, "name", "file");
   code.resize(sizeof(sampled_name_head) + 2);
-  records_.take(code);
+  records_.decode(code);
   EXPECT_EQ(codes_.at(0).qualname, "na");
   EXPECT_EQ(codes_.at(0).file, "");
 }
 
 TEST_F(RecordsTest, SkipsWhatIsNoRecord) {
-  records_.take({});
-  records_.take(std::vector<std::byte>(2));
-  records_.take(std::vector<std::byte>(64));
+  records_.decode({});
+  records_.decode(std::vector<std::byte>(2));
+  records_.decode(std::vector<std::byte>(64));
   auto cut = stack_record({});
   cut.resize(sizeof(sampled_stack_head) - 1);
-  records_.take(cut);
+  records_.decode(cut);
   EXPECT_THAT(stacks_, IsEmpty());
   EXPECT_THAT(codes_, IsEmpty());
 }
@@ -313,27 +313,27 @@ TEST(RecordsBudget, KeepsNoMoreNamesThanTheShareOfTheirProcess) {
                   [&](std::uint32_t pid) { closed.push_back(pid); }};
   const std::uint32_t many = 20'000;
   for (std::uint32_t i = 1; i <= many; ++i) {
-    records.take(code_record(i, "f" + std::to_string(i), "f.py"));
+    records.decode(code_record(i, "f" + std::to_string(i), "f.py"));
   }
   EXPECT_LE(budget->bytes.spent(), kBytes / 5);
   EXPECT_GT(codes, 100U);
   EXPECT_LT(codes, 2000U);
   EXPECT_THAT(closed, SizeIs(many - codes));
   EXPECT_THAT(closed, testing::Each(7U));
-  records.take(stack_record({{.code = many, .where = kByteCode}}));
+  records.decode(stack_record({{.code = many, .where = kByteCode}}));
   ASSERT_THAT(stacks, SizeIs(1));
   EXPECT_EQ(stacks[0].frames[0].code, 0U) << "a frame without a name";
 }
 
 TEST_F(RecordsTest, SayWhatTheInnermostFunctionDoes) {
-  records_.take(stack_record({{.code = 0, .where = SAMPLER_OUTERMOST}}));
+  records_.decode(stack_record({{.code = 0, .where = SAMPLER_OUTERMOST}}));
   EXPECT_EQ(stacks_.back().does(), sample::Does::kCall);
 }
 
 TEST_F(RecordsTest, HaveTheParentsOfAGreenlet) {
-  records_.take(code_record(1, "f", "f.py"));
+  records_.decode(code_record(1, "f", "f.py"));
   const sampled_frame frame{.code = 1, .where = kByteCode};
-  records_.take(stack_record({frame, {.code = SAMPLER_PARENT, .where = 0}, frame, frame}));
+  records_.decode(stack_record({frame, {.code = SAMPLER_PARENT, .where = 0}, frame, frame}));
   EXPECT_THAT(frames(), ElementsAre("1@10"));
   std::vector<std::uint64_t> parents;
   for (const auto& each : stacks_.back().parents) {
@@ -344,17 +344,17 @@ TEST_F(RecordsTest, HaveTheParentsOfAGreenlet) {
 }
 
 TEST_F(RecordsTest, HaveAFrameOfTheGarbageCollector) {
-  records_.take(code_record(1, "f", "f.py"));
+  records_.decode(code_record(1, "f", "f.py"));
   for (int i = 0; i < 2; ++i) {
-    records_.take(stack_record({{.code = 1, .where = kByteCode | SAMPLER_OUTERMOST}}, 0,
-                               SAMPLER_GIL_HELD, 0, {}, NATIVE_ROOT,
-                               SAMPLER_DOES_CALL | SAMPLER_COLLECTS));
+    records_.decode(stack_record({{.code = 1, .where = kByteCode | SAMPLER_OUTERMOST}}, 0,
+                                 SAMPLER_GIL_HELD, 0, {}, NATIVE_ROOT,
+                                 SAMPLER_DOES_CALL | SAMPLER_COLLECTS));
     EXPECT_THAT(frames(), ElementsAre(std::to_string(sample::kGarbageCollector) + "@0", "1@10|"));
   }
   ASSERT_THAT(codes_, SizeIs(2));
   EXPECT_EQ(codes_.back().qualname, "[gc]");
   EXPECT_EQ(codes_.back().number, sample::kGarbageCollector);
-  records_.take(stack_record({}, 0, SAMPLER_GIL_HELD, 0, {}, NATIVE_ROOT, SAMPLER_COLLECTS));
+  records_.decode(stack_record({}, 0, SAMPLER_GIL_HELD, 0, {}, NATIVE_ROOT, SAMPLER_COLLECTS));
   EXPECT_THAT(frames(), SizeIs(0)) << "no Python function: a thread of C";
 }
 

@@ -97,7 +97,7 @@ TEST(StatsFile, IsReplacedAndNothingElseIsLeft) {
   Reporter reporter{"activate", options, LogLevel::kInfo, false};
   targets::Stats stats;
   stats.activated = 3;
-  reporter.take(stats);
+  reporter.add(stats);
   EXPECT_EQ(reporter.finish(7), 7);
   const auto object = json::parse(base::read_file(*options.stats).value_or(""));
   EXPECT_EQ(object["verb"], "activate");

@@ -20,7 +20,7 @@ TEST(StatsReport, HasEveryCounterAndTheReasonsThatWereMet) {
   StatsReport report;
   report.verb = "record";
   report.exit_status = 125;
-  report.take(stats);
+  report.add(stats);
   const auto json = nlohmann::json::parse(record::to_json(report));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["verb"], "record");

@@ -264,7 +264,7 @@ TEST_F(ManagerTest, DoesNotAnnounceAForgottenTarget) {
 TEST_F(ManagerTest, TakesAndReleasesByAnyHandler) {
   class Handler : public TargetHandler {
    public:
-    std::variant<python::Activation, python::Refusal> take(
+    std::variant<python::Activation, python::Refusal> attach(
         const python::Target& target, const python::ActivateOptions& /*options*/) override {
       calls.emplace_back("take", target.id.pid.value());
       return python::Activation{};

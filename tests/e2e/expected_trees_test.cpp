@@ -1,4 +1,4 @@
-#include "e2e/told_trees.hpp"
+#include "e2e/expected_trees.hpp"
 
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"

@@ -1,4 +1,4 @@
-#include "integration/told_stack.hpp"
+#include "integration/expected_stack.hpp"
 
 #include "base/text.hpp"
 #include "pyinject/base/error.hpp"

@@ -1,4 +1,4 @@
-#include "e2e/machine_apart.hpp"
+#include "e2e/isolated_machine.hpp"
 
 #include "base/text.hpp"
 #include "support/child_process.hpp"
