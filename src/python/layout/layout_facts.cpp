@@ -71,8 +71,49 @@ constexpr std::array kBad314 = std::to_array<BadRelease>({
     {.micro = 5, .why = kForkUnmaps, .use = "3.14.6 or later"},
 });
 
+using O = ObjectLayout;
+constexpr auto kObjects313 = std::to_array<PublishedField>({{32, &O::locals},
+                                                            {47, &O::type_name},
+                                                            {49, &O::type_flags},
+                                                            {51, &O::tuple_items},
+                                                            {54, &O::list_items},
+                                                            {57, &O::dict_keys},
+                                                            {58, &O::dict_values},
+                                                            {62, &O::int_tag},
+                                                            {63, &O::int_digits}});
+constexpr auto kObjects314 = std::to_array<PublishedField>({{35, &O::locals},
+                                                            {53, &O::type_name},
+                                                            {55, &O::type_flags},
+                                                            {57, &O::tuple_items},
+                                                            {60, &O::list_items},
+                                                            {64, &O::set_table},
+                                                            {65, &O::set_mask},
+                                                            {67, &O::dict_keys},
+                                                            {68, &O::dict_values},
+                                                            {72, &O::int_tag},
+                                                            {73, &O::int_digits},
+                                                            {85, &O::generator_frame},
+                                                            {86, &O::generator_state}});
+constexpr auto kObjects315 = std::to_array<PublishedField>({{43, &O::locals},
+                                                            {61, &O::type_name},
+                                                            {63, &O::type_flags},
+                                                            {64, &O::instance_size},
+                                                            {65, &O::dict_offset},
+                                                            {67, &O::cached_keys, 56},
+                                                            {69, &O::tuple_items},
+                                                            {72, &O::list_items},
+                                                            {76, &O::set_table},
+                                                            {77, &O::set_mask},
+                                                            {79, &O::dict_keys},
+                                                            {80, &O::dict_values},
+                                                            {84, &O::int_tag},
+                                                            {85, &O::int_digits},
+                                                            {101, &O::generator_frame},
+                                                            {102, &O::generator_state}});
+
 // Source: the headers of 3.12.1 (Include/internal/pycore_runtime.h, pycore_interp.h,
-// pycore_ceval_state.h, pycore_frame.h, cpython/{pystate,code,unicodeobject}.h).
+// pycore_ceval_state.h, pycore_frame.h, cpython/{pystate,code,unicodeobject}.h); objects: also
+// debug information of 3.12.1 and 3.13.0, measured with 3.14 and 3.15 (docs/cpython-notes.md).
 constexpr LayoutFacts kFacts312{
     .minor = 12,
     .layout = {.runtime_size = 459944,
@@ -129,6 +170,13 @@ constexpr LayoutFacts kFacts312{
                          .ascii_data = 40,
                          .text_form = kTextForm,
                          .int_digits = kIntDigits}},
+    .objects = {.layout = {.modules = 944,
+                           .first_value = 0,
+                           .values_follow = false,
+                           .generator_states = {.created = -2, .suspended_last = -1}},
+                .tasks =
+                    TaskLayout{
+                        .size = 176, .state = 88, .waits_for = 128, .coroutine = 136, .name = 144}},
     .bad_releases = kBad312,
     .unmaps_used_arenas = kAllReleases,
     .fails_on_odd_names = kAllReleases};
@@ -141,41 +189,49 @@ constexpr LayoutFacts kFacts313 = [] {
   stack.frame_in_cframe = false;
   stack.previous_cframe = 0;
   stack.byte_code = 200;
-  return LayoutFacts{.minor = 13,
-                     .layout = {.pending_calls = 2640,
-                                .queue = QueueForm::kArray,
-                                .code_arenas = 2576,
-                                .eval_frame = 8472,
-                                .eval_breaker = kThreadEvalBreaker,
-                                .signals_pending_bit = kSignalsPendingBit,
-                                .calls_to_do_bit = kCallsToDoBit,
-                                .next_thread = 8,
-                                .thread_interpreter = 16,
-                                .thread_id = 152,
-                                .audit_hooks = 10808,
-                                .trace_function = 88,
-                                .profile_function = 80,
-                                .calls_c = opcodes(kCallsC313),
-                                .stack = stack},
-                     .published = PublishedOffsets{.size = 584,
-                                                   .runtime = 3,
-                                                   .interpreter = 6,
-                                                   .gil = 14,
-                                                   .thread = 20,
-                                                   .thread_id = 24,
-                                                   .frame = 28,
-                                                   .code = 34,
-                                                   .object_type = 45,
-                                                   .bytes = 64,
-                                                   .text = 67,
-                                                   .threads_after_next = 80,
-                                                   .collector = 10,
-                                                   .collector_state = 71,
-                                                   .collecting_after_threads = 256},
-                     .bad_releases = kBad313,
-                     .unmaps_used_arenas = {.first = 0, .last = 11},
-                     .adds_code_watchers = {.first = 12, .last = 0xff},
-                     .fails_on_odd_names = kAllReleases};
+  return LayoutFacts{
+      .minor = 13,
+      .layout = {.pending_calls = 2640,
+                 .queue = QueueForm::kArray,
+                 .code_arenas = 2576,
+                 .eval_frame = 8472,
+                 .eval_breaker = kThreadEvalBreaker,
+                 .signals_pending_bit = kSignalsPendingBit,
+                 .calls_to_do_bit = kCallsToDoBit,
+                 .next_thread = 8,
+                 .thread_interpreter = 16,
+                 .thread_id = 152,
+                 .audit_hooks = 10808,
+                 .trace_function = 88,
+                 .profile_function = 80,
+                 .calls_c = opcodes(kCallsC313),
+                 .stack = stack},
+      .published = PublishedOffsets{.size = 584,
+                                    .runtime = 3,
+                                    .interpreter = 6,
+                                    .gil = 14,
+                                    .thread = 20,
+                                    .thread_id = 24,
+                                    .frame = 28,
+                                    .code = 34,
+                                    .object_type = 45,
+                                    .bytes = 64,
+                                    .text = 67,
+                                    .threads_after_next = 80,
+                                    .collector = 10,
+                                    .collector_state = 71,
+                                    .collecting_after_threads = 256},
+      .objects =
+          {.layout = {.generator_states = {.created = -3,
+                                           .suspended_last = -1,
+                                           .delegates_first = std::int8_t{-1}}},
+           .modules = 11,
+           .published = kObjects313,
+           .tasks = {.size = 144, .state = 96, .waits_for = 112, .coroutine = 120, .name = 128}},
+      .bad_releases = kBad313,
+      .unmaps_used_arenas = {.first = 0, .last = 11},
+      .adds_code_watchers = {.first = 12, .last = 0xff},
+      .fails_on_odd_names = kAllReleases};
 }();
 
 // 3.14 is 3.13, but:
@@ -211,6 +267,11 @@ constexpr LayoutFacts kFacts314 = [] {
                                      .collecting_after_threads = 256,
                                      .thread_byte_code = 49,
                                      .byte_code_index = 38};
+  facts.objects.layout.locals = 80;
+  facts.objects.layout.tuple_items = 32;
+  facts.objects.modules = 12;
+  facts.objects.published = kObjects314;
+  facts.objects.tasks = {};
   facts.free_threaded_interned = 8;
   facts.bad_releases = kBad314;
   facts.unmaps_used_arenas = {.first = 0, .last = 2};
@@ -246,6 +307,11 @@ constexpr LayoutFacts kFacts315 = [] {
   published.collecting_after_threads = 176;
   published.thread_byte_code = 57;
   published.byte_code_index = 46;
+  facts.objects.layout.cached_keys = 888;
+  facts.objects.layout.generator_states = {
+      .created = 0, .suspended_last = 3, .delegates_first = std::int8_t{2}};
+  facts.objects.layout.awaited = 16;
+  facts.objects.published = kObjects315;
   facts.bad_releases = {};
   facts.unmaps_used_arenas = kNoRelease;
   facts.fails_on_odd_names = kNoRelease;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pyinject/python/target.hpp"
+#include "python/layout/object_layout.hpp"
 #include "python/layout/runtime_layout.hpp"
 
 #include <cstddef>
@@ -82,6 +83,7 @@ struct LayoutFacts {
   // Of builds with the GIL. What PUBLISHED has must agree with it; without PUBLISHED, complete.
   RuntimeLayout layout = {};
   std::optional<PublishedOffsets> published = {};
+  ObjectFacts objects = {};
   // Of free-threaded builds: bits of a str's state before its kind, instead of 2.
   std::uint32_t free_threaded_interned = 2;
   std::span<const BadRelease> bad_releases = {};

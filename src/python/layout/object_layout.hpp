@@ -81,11 +81,6 @@ struct ObjectLayout {
   bool operator==(const ObjectLayout&) const = default;
 };
 
-// The offsets for VERSION. RUNTIME: the first bytes of _PyRuntime, whose published offsets must
-// agree with them (3.13 and later). A string says what does not fit.
-[[nodiscard]] std::variant<ObjectLayout, std::string> object_layout(
-    const Version& version, std::span<const std::byte> runtime);
-
 // In TaskObj and FutureObj (Modules/_asynciomodule.c).
 struct TaskLayout {
   std::uint64_t size = 0;
@@ -99,6 +94,28 @@ struct TaskLayout {
   // From 3.14 on, from the section .AsyncioDebug.
   std::optional<TaskOffsets> published = {};
 };
+
+// An index of a u64 field in _Py_DebugOffsets, and what it must be.
+struct PublishedField {
+  std::size_t index = 0;
+  std::uint64_t ObjectLayout::*field = nullptr;
+  // In a newer version it may be elsewhere, but this many bytes before the end of a structure whose
+  // size is in the word before it. 0: it may not.
+  std::uint64_t before_end = 0;
+};
+
+// What layout_facts.hpp has of a minor version: of builds with the GIL.
+struct ObjectFacts {
+  ObjectLayout layout = {};
+  std::size_t modules = 0;  // index of the field for imports.modules; 0: not published
+  std::span<const PublishedField> published = {};
+  TaskLayout tasks = {};  // SIZE 0: published
+};
+
+// The offsets for VERSION. RUNTIME: the first bytes of _PyRuntime, whose published offsets must
+// agree with them (3.13 and later). A string says what does not fit.
+[[nodiscard]] std::variant<ObjectLayout, std::string> object_layout(
+    const Version& version, std::span<const std::byte> runtime);
 
 // From PUBLISHED, or (3.12 and 3.13) from a table. HEAD: ObjectLayout::head. nullopt: not known.
 [[nodiscard]] std::optional<TaskLayout> task_layout(const Version& version, std::uint64_t head,
