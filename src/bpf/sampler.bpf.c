@@ -91,9 +91,6 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
     if (without & SAMPLER_NO_STATE) {
       stack->head.gil = SAMPLER_GIL_NONE;
     }
-    if ((without & SAMPLER_NO_STATE) && process) {
-      count(SAMPLER_COUNT_NO_STATE);
-    }
   } else {
     struct walker walker = {.work = work};
     bpf_loop(SAMPLER_MOST_STATES, step_walk, &walker, 0);
@@ -109,10 +106,8 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
     if (collects(work)) {
       stack->head.does |= SAMPLER_COLLECTS;
     }
-    if (walk->count == 0) {
-      count(SAMPLER_COUNT_NO_FRAMES);
-    } else if (work->at.greenlet_module != 0 && !walk->placed &&
-               !(walk->flags & (SAMPLER_TRUNCATED | SAMPLER_UNREADABLE | SAMPLER_UNGROUPED))) {
+    if (walk->count != 0 && work->at.greenlet_module != 0 && !walk->placed &&
+        !(walk->flags & (SAMPLER_TRUNCATED | SAMPLER_UNREADABLE | SAMPLER_UNGROUPED))) {
       read_parents(work, THREAD_POINTER(task));
     }
   }

@@ -166,8 +166,6 @@ class LoadedSampler : public Sampler {
     return {.samples = counter(SAMPLER_COUNT_SAMPLES),
             .state_found = counter(SAMPLER_COUNT_FOUND),
             .state_searched = counter(SAMPLER_COUNT_SEARCHED),
-            .no_state = counter(SAMPLER_COUNT_NO_STATE),
-            .no_frames = counter(SAMPLER_COUNT_NO_FRAMES),
             .truncated = counter(SAMPLER_COUNT_TRUNCATED),
             .unreadable = counter(SAMPLER_COUNT_UNREADABLE),
             .gil_held = counter(SAMPLER_COUNT_GIL_HELD),

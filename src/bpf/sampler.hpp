@@ -45,8 +45,6 @@ struct Counters {
   std::uint64_t samples = 0;         // of added processes
   std::uint64_t state_found = 0;     // the thread state was at its last known address
   std::uint64_t state_searched = 0;  // it was found in the interpreter's list
-  std::uint64_t no_state = 0;        // threads unknown to CPython
-  std::uint64_t no_frames = 0;       // threads that run no Python
   std::uint64_t truncated = 0;
   std::uint64_t unreadable = 0;
   std::uint64_t gil_held = 0;

@@ -228,8 +228,6 @@ enum sampler_counter {
   SAMPLER_COUNT_SAMPLES,    /* of known processes */
   SAMPLER_COUNT_FOUND,      /* the thread state was the one of the last sample */
   SAMPLER_COUNT_SEARCHED,   /* the thread state was found by a search of the list */
-  SAMPLER_COUNT_NO_STATE,
-  SAMPLER_COUNT_NO_FRAMES,  /* the thread has a state, but runs no Python */
   SAMPLER_COUNT_TRUNCATED,
   SAMPLER_COUNT_UNREADABLE,
   SAMPLER_COUNT_GIL_HELD,

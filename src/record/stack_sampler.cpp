@@ -214,13 +214,14 @@ std::vector<weave::Dropped> StackSampler::dropped() const {
 
 SamplerStats StackSampler::stats() const {
   const auto counted = sampler_->counters();
+  const auto& matches = stacks_.matches();
   return {.samples = counted.samples,
-          .matched = stacks_.matched(),
-          .with_frames = stacks_.with_frames(),
+          .matched = matches.all,
+          .with_frames = matches.with_frames,
           .state_found = counted.state_found,
           .state_searched = counted.state_searched,
-          .no_state = counted.no_state,
-          .no_frames = counted.no_frames,
+          .no_state = matches.no_state,
+          .no_frames = matches.no_frames,
           .truncated = counted.truncated,
           .unreadable = counted.unreadable,
           .gil_held = counted.gil_held,

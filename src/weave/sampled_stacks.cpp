@@ -102,6 +102,8 @@ void SampledStacks::add(const sample::Stack& stack) {
               .ungrouped = stack.ungrouped,
               .used = false,
               .observed = stack.added,
+              .python_thread = stack.python_thread,
+              .idle = stack.python_thread && stack.frames.empty() && !stack.unreadable,
               .traced = stack.traced};
   if (!keep_frames(stack, entry)) {
     entry.innermost = kRoot;
@@ -175,8 +177,12 @@ sample::Stack SampledStacks::at(const StackQuery& query) {
   if (entry == nullptr) {
     return {};
   }
-  matched_ += entry->observed ? 1U : 0U;
-  with_frames_ += entry->innermost == kRoot ? 0U : 1U;
+  if (entry->observed) {
+    ++matches_.all;
+    matches_.no_state += entry->python_thread ? 0U : 1U;
+    matches_.no_frames += entry->idle ? 1U : 0U;
+  }
+  matches_.with_frames += entry->innermost == kRoot ? 0U : 1U;
   entry->used = true;
   sample::Stack stack{.whole = true,
                       .truncated = entry->truncated,

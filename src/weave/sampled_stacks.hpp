@@ -60,10 +60,14 @@ class SampledStacks : public StackSource {
   // Times of the first and the last record.
   [[nodiscard]] std::uint64_t first() const { return first_; }
   [[nodiscard]] std::uint64_t last() const { return last_; }
-  // Samples with a record, of processes whose Python stacks are read.
-  [[nodiscard]] std::uint64_t matched() const { return matched_; }
-  // Samples with a record that has frames.
-  [[nodiscard]] std::uint64_t with_frames() const { return with_frames_; }
+  // Samples for which at() has found a record.
+  struct Matches {
+    std::uint64_t all = 0;          // of processes whose Python stacks are read
+    std::uint64_t with_frames = 0;  // the record has frames
+    std::uint64_t no_state = 0;     // of ALL: a thread unknown to CPython
+    std::uint64_t no_frames = 0;    // of ALL: a thread that CPython knows, and that ran no Python
+  };
+  [[nodiscard]] const Matches& matches() const { return matches_; }
   // Approximate memory use.
   [[nodiscard]] std::size_t bytes() const;
 
@@ -100,6 +104,8 @@ class SampledStacks : public StackSource {
     bool ungrouped = false;
     bool used = false;
     bool observed = true;
+    bool python_thread = true;
+    bool idle = false;  // in no Python function
     bool traced = false;
     sample::NativeEnd native_end = sample::NativeEnd::kNotRead;
   };
@@ -127,8 +133,7 @@ class SampledStacks : public StackSource {
   std::uint64_t records_ = 0;
   std::uint64_t first_ = ~std::uint64_t{0};
   std::uint64_t last_ = 0;
-  std::uint64_t matched_ = 0;
-  std::uint64_t with_frames_ = 0;
+  Matches matches_;
 };
 
 }  // namespace pyinject::weave

@@ -137,7 +137,9 @@ void StackBuilder::add_python(SampleWork& work, bool by_frame_pointer) {
   if (!no_place) {
     work.kind = kind_without_python(work, by_frame_pointer);
   }
-  if (no_place || work.chain.empty() || !(work.interpreter != nullptr || every)) {
+  // The record of a sample in the middle of an exec has nothing of the program before it.
+  const bool later = work.kind == StackKind::kLaterProgram;
+  if (no_place || work.chain.empty() || later || !(work.interpreter != nullptr || every)) {
     if (every && no_place && work.interpreter != nullptr) {
       count_without_record(work);
     }

@@ -122,6 +122,8 @@ TEST_P(StackKinds, AreCountedForAProgramThatIsExecutedLater) {
   const auto without_any = of("later_program") + of("no_python") + of("unread");
   EXPECT_GE(without, without_any) << kinds();
   EXPECT_LE(without, without_any + of("cut")) << kinds();
+  ASSERT_LT(samples().size(), 1000U) << "larger numbers have commas";
+  EXPECT_THAT(messages(), HasSubstr(fmt::format(" of {} samples ", samples().size())));
   expect_told(fmt::format("{} of a program that was executed later (record it by itself)",
                           of("later_program")));
 }

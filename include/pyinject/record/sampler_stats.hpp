@@ -26,8 +26,8 @@ struct SamplerStats {
   std::uint64_t python_only_cut = 0;
   std::uint64_t state_found = 0;     // the thread state was at its last known address
   std::uint64_t state_searched = 0;  // it was found in the interpreter's list
-  std::uint64_t no_state = 0;        // threads unknown to CPython
-  std::uint64_t no_frames = 0;       // threads known to CPython that run no Python
+  std::uint64_t no_state = 0;        // of MATCHED: threads unknown to CPython
+  std::uint64_t no_frames = 0;       // the same: threads known to CPython that run no Python
   std::uint64_t truncated = 0;       // more than 512 frames
   std::uint64_t unreadable = 0;      // a part of the frames could not be read
   std::uint64_t gil_held = 0;        // with --gil

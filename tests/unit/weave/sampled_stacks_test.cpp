@@ -69,12 +69,20 @@ TEST(SampledStacks, AThreadWithoutPythonFramesIsKnown) {
   EXPECT_TRUE(at(stacks, 100).whole);
   EXPECT_THAT(at(stacks, 100).frames, IsEmpty());
   EXPECT_FALSE(at(stacks, 101).whole);
-  EXPECT_EQ(stacks.matched(), 2U);
-  EXPECT_EQ(stacks.with_frames(), 0U);
+  EXPECT_EQ(stacks.matches().all, 2U);
+  EXPECT_EQ(stacks.matches().no_frames, 2U);
+  EXPECT_EQ(stacks.matches().with_frames, 0U);
   stacks.add(stack(200, {{.code = 1, .outermost = true}}));
   EXPECT_EQ(code_at(stacks, 200), 1U);
-  EXPECT_EQ(stacks.matched(), 3U);
-  EXPECT_EQ(stacks.with_frames(), 1U);
+  auto other = stack(300, {});
+  other.python_thread = false;
+  stacks.add(other);
+  stacks.add(stack(400, {}));
+  EXPECT_EQ(code_at(stacks, 300), 0U);
+  EXPECT_EQ(stacks.matches().all, 4U);
+  EXPECT_EQ(stacks.matches().with_frames, 1U);
+  EXPECT_EQ(stacks.matches().no_frames, 2U);
+  EXPECT_EQ(stacks.matches().no_state, 1U) << "one of two has no sample";
 }
 
 TEST(SampledStacks, OnlyTheSameThreadAndTimeFit) {
@@ -86,7 +94,7 @@ TEST(SampledStacks, OnlyTheSameThreadAndTimeFit) {
   EXPECT_FALSE(stacks.at({.pid = kRecorded + 1, .tid = kThread, .time = 100}).whole);
   EXPECT_EQ(code_at(stacks, 100), 1U);
   EXPECT_EQ(code_at(stacks, 100), 1U) << "two events at the same time";
-  EXPECT_EQ(stacks.matched(), 2U);
+  EXPECT_EQ(stacks.matches().all, 2U);
 }
 
 TEST(SampledStacks, TheOrderOfTheRecordsDoesNotMatter) {
@@ -200,7 +208,7 @@ TEST(SampledStacks, CountsSamplesOfObservedProcessesOnly) {
   stacks.add({.pid = kRecorded + 1, .tid = kThread + 1, .time = 1, .added = false});
   (void)at(stacks, 1);
   EXPECT_TRUE(stacks.at({.pid = kRecorded + 1, .tid = kThread + 1, .time = 1}).whole);
-  EXPECT_EQ(stacks.matched(), 1U);
+  EXPECT_EQ(stacks.matches().all, 1U);
 }
 
 }  // namespace
