@@ -126,7 +126,7 @@ void parse_time(const std::string& range, report::ViewOptions& options) {
   options.until = parse_second(std::string_view{range}.substr(dash + 1));
 }
 
-void parse_filters_options(const ParsedWords& parsed, report::ViewOptions& options) {
+void parse_filters(const ParsedWords& parsed, report::ViewOptions& options) {
   for (const auto pid : parsed.pids) {
     options.pids.push_back(static_cast<std::uint32_t>(pid.value()));
   }
@@ -193,7 +193,7 @@ void parse_report(const VerbArguments& arguments, CommandLine& line) {
       parsed, "by", {{{"python", By::kPython}, {"native", By::kNative}, {"mixed", By::kMixed}}});
   tables.by_total = choose<bool, 2>(parsed, "sort", {{{"self", false}, {"total", true}}});
   tables.mine = parsed.value("mine").value_or("");
-  parse_filters_options(parsed, tables);
+  parse_filters(parsed, tables);
   if (const auto limit = parsed.value("limit")) {
     command.most = static_cast<std::size_t>(parse_whole(*limit, "--limit", kMostTableRows));
   }

@@ -38,7 +38,7 @@ std::chrono::nanoseconds parse_seconds(const std::string& text) {
       std::chrono::duration<double>{number});
 }
 
-void parse_reports_options(const ParsedWords& parsed, ReportOptions& report) {
+void parse_report_options(const ParsedWords& parsed, ReportOptions& report) {
   report.stats = parsed.value("stats");
   if (const auto format = parsed.value("log-format")) {
     if (*format != "text" && *format != "json") {
@@ -66,7 +66,7 @@ void parse_common_options(std::span<const Option> own, ParsedWords& parsed, Comm
   if (const auto text = parsed.value("deactivate-timeout")) {
     parsed.deactivation_deadline = parse_seconds(*text);
   }
-  parse_reports_options(parsed, line.report);
+  parse_report_options(parsed, line.report);
   if (parsed.has("strict") && parsed.has("lenient")) {
     throw CommandLineError{"give either --strict or --lenient", kUsage};
   }

@@ -31,6 +31,14 @@ class PerfProcessTest : public testing::Test {
     return {.perf = "perf", .options = PerfOptions{std::move(options)}, .pids = {target_.pid()}};
   }
 
+  // With SCRIPT in place of perf.
+  [[nodiscard]] RecordCommand stand_in(const char* script) const {
+    auto words = command({"-o", directory_ / "x.data"});
+    words.perf = directory_.file("perf", script);
+    std::filesystem::permissions(words.perf, std::filesystem::perms::owner_all);
+    return words;
+  }
+
   test::TempDir directory_;
   base::Child target_{{.argv = {"sleep", "600"}, .death_signal = SIGKILL}};
 };
@@ -94,9 +102,7 @@ signal.pause()
 )";
 
 TEST_F(PerfProcessTest, HasTheLastMessageOfAPerfThatIsExiting) {
-  auto words = command({"-o", directory_ / "x.data"});
-  words.perf = directory_.file("perf", kCloses);
-  std::filesystem::permissions(words.perf, std::filesystem::perms::owner_all);
+  const auto words = stand_in(kCloses);
   PerfProcess perf{words};
   const auto deadline = soon();
   while (!std::filesystem::exists(words.perf + ".closed") && !deadline.expired()) {
@@ -147,10 +153,7 @@ thread.join()
 )";
 
 TEST_F(PerfProcessTest, DoesNotWaitForItsThreadsOnceItHasWrittenItsFile) {
-  auto words = command({"-o", directory_ / "x.data"});
-  words.perf = directory_.file("perf", kJoinsAThread);
-  std::filesystem::permissions(words.perf, std::filesystem::perms::owner_all);
-  PerfProcess perf{words};
+  PerfProcess perf{stand_in(kJoinsAThread)};
   ASSERT_EQ(perf.request("stop", soon()), Answer::kAcknowledged);
   EXPECT_EQ(perf.wait_for_file(soon()), (base::ExitStatus{false, 0})) << perf.stderr_text();
 }
