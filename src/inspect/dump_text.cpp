@@ -284,7 +284,7 @@ void Writer::frames(const ProcessSnapshot& process, const ThreadSnapshot& thread
   }
   if (thread.unreadable) {
     remark(process.core ? "its Python functions cannot be read from this core"
-                        : "its Python functions changed while they were read");
+                        : "its Python functions were changing and could not be read");
   }
   if (!thread.settled) {
     remark("inner functions changed while they were read");

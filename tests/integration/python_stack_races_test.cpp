@@ -12,6 +12,8 @@
 #include <set>
 #include <utility>
 
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <time.h>
 
 namespace pyinject::test {
@@ -128,6 +130,59 @@ run()
   // The few failed reads are repeated 50 ms later; with sanitizers, a read takes ten times as long.
   EXPECT_TRUE(share_is_at_least({.count = outer, .all = kReads}, kSlowedBySanitizer ? 0.9 : 0.98))
       << settled << " of the stacks had settled";
+}
+
+// A thread that is stopped in the middle of a call, where no layout leads to its stack.
+TEST_P(PythonStackRacesTest, OpensAReaderOfAThreadThatIsStoppedInTheMiddleOfACall) {
+  PythonProcess python{GetParam(), R"(
+def called(x): return x
+def numbers():
+    yield from range(2)
+def work():
+    print('ready', flush=True)
+    while True:
+        list(map(called, (1, 2)))
+        for _ in numbers(): pass
+work()
+)"};
+  const auto pid = python.pid().value();
+  const std::vector<base::Tid> tids{base::Tid{pid}};
+  auto reader = stack_reader(python.pid());
+  ASSERT_EQ(::ptrace(PTRACE_SEIZE, pid, 0L, 0L), 0);
+  ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, pid, 0L, 0L), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, __WALL), pid);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  constexpr int kSteps = 4000;  // some rounds of the loop
+  int steps = 0;
+  while (steps < kSteps && !reader.read(tids).empty()) {
+    ++steps;
+    ASSERT_EQ(::ptrace(PTRACE_SINGLESTEP, pid, 0L, 0L), 0);
+    ASSERT_EQ(::waitpid(pid, &status, __WALL), pid);
+    ASSERT_TRUE(WIFSTOPPED(status));
+  }
+  RecordProperty("steps", steps);  // 4000: this version has no such instruction
+  auto opened = stack_reader(python.pid());
+  (void)opened.read();
+  EXPECT_EQ(opened.losses().unreadable, steps < kSteps ? 1U : 0U);
+}
+
+// A thread that waits in a system call is not in the middle of a Python call.
+TEST_P(PythonStackRacesTest, RefusesFramesThatAreNotThoseOfItsVersion) {
+  PythonProcess python{GetParam(), R"(
+import ctypes, os, sys
+read = ctypes.CDLL(None).read
+word = ctypes.create_string_buffer(8)
+frame = ctypes.c_void_p.from_address(id(sys._getframe()) + 24).value  # PyFrameObject.f_frame
+ctypes.c_void_p.from_address(frame + 8).value = 1  # _PyInterpreterFrame.previous
+os.write(1, b'ready\n')
+read(0, word, 8)
+os._exit(0)
+)"};
+  const auto made = python::StackReader::of(observe(python.pid()));
+  const auto* const why = std::get_if<std::string>(&made);
+  ASSERT_NE(why, nullptr);
+  EXPECT_EQ(*why, "its Python frames are not as this version's should be");
 }
 
 // Code objects that live for some microseconds to a fraction of a millisecond (a reader with

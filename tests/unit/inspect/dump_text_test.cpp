@@ -203,12 +203,13 @@ TEST(DumpText, NamesAStoppedProcessAndWhatIsMissing) {
   process.no_stacks = "it is strange";
   process.threads.front().ran_meanwhile = true;
   process.threads.back().unreadable = true;
-  EXPECT_THAT(to_text(process),
-              AllOf(HasSubstr("\n  stopped by a signal: kill -CONT 10 continues it\n"),
-                    HasSubstr("\n  its main thread has exited\n"),
-                    HasSubstr("\n  no Python stacks: it is strange\n"),
-                    HasSubstr(" (ran while it was read)\n"),
-                    HasSubstr("    ... its Python functions changed while they were read\n")));
+  EXPECT_THAT(
+      to_text(process),
+      AllOf(HasSubstr("\n  stopped by a signal: kill -CONT 10 continues it\n"),
+            HasSubstr("\n  its main thread has exited\n"),
+            HasSubstr("\n  no Python stacks: it is strange\n"),
+            HasSubstr(" (ran while it was read)\n"),
+            HasSubstr("    ... its Python functions were changing and could not be read\n")));
 }
 
 ProcessSnapshot made_core_snapshot() {
