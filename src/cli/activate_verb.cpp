@@ -27,7 +27,7 @@ constexpr auto kActivateOptions = std::to_array<Option>({
 });
 
 constexpr std::string_view kActivateHelp =
-    R"(usage: perf-pyinject activate -p PID[,PID...] [OPTION...]
+    R"(usage: perf-pyinject activate PID[,PID...] [OPTION...]
 
 Switches CPython's perf trampoline on in the targets and leaves it on, for a
 perf that you run yourself. Programs that mostly call functions run at about
@@ -86,6 +86,7 @@ const VerbSpec activate_verb{.name = "activate",
                              .options = kActivateOptions,
                              .parse = parse_activate,
                              .run = run_activate,
-                             .help = kActivateHelp};
+                             .help = kActivateHelp,
+                             .operands = Completed::kPids};
 
 }  // namespace pyinject::cli

@@ -21,12 +21,19 @@ using perf::OptionArgument;
 using perf::RecordOption;
 using perf::ScannedOption;
 
-std::vector<RecordOption> scanned_as(std::span<const Option> options) {
+// Until 0.2, and of perf record another option.
+constexpr std::string_view kOldName = "delay";
+constexpr std::string_view kNewName = "duration";
+
+std::vector<RecordOption> scanned_as(std::span<const Option> options, bool with_perf) {
   std::vector<RecordOption> result(options.size());
   std::ranges::transform(options, result.begin(), [](const Option& option) -> RecordOption {
     return {option.long_name(), option.short_name(),
             option.has_value() ? OptionArgument::kRequired : OptionArgument::kNone};
   });
+  if (!with_perf && std::ranges::find(options, kNewName, &Option::long_name) != options.end()) {
+    result.push_back({kOldName, 0, OptionArgument::kRequired});
+  }
   return result;
 }
 
@@ -75,14 +82,7 @@ void refuse_unknown(std::string_view word, std::span<const std::span<const Recor
     }
     std::ranges::sort(known);
     known.erase(std::unique(known.begin(), known.end()), known.end());  // clang 14: no ranges
-    // Other profilers call it so.
-    meant = name == "--duration" && std::ranges::find(known, "delay") != known.end()
-                ? std::optional<std::string_view>{"delay"}
-                : did_you_mean(name.substr(2), known);
-  }
-  if (name == "--duration" && with_perf) {
-    throw CommandLineError{"unknown option --duration: to record for a time, end with -- sleep SEC",
-                           record::kUsage};
+    meant = did_you_mean(name.substr(2), known);
   }
   if (meant || !with_perf) {
     throw CommandLineError{fmt::format("unknown option {}{}", base::printable(name),
@@ -92,7 +92,8 @@ void refuse_unknown(std::string_view word, std::span<const std::span<const Recor
 }
 
 std::string normalised(const ScannedOption& one) {
-  std::string text = fmt::format("--{}", one.option->long_name);
+  std::string text =
+      fmt::format("--{}", one.option->long_name == kOldName ? kNewName : one.option->long_name);
   if (one.negated) {
     throw CommandLineError{fmt::format("option {} cannot be negated", one.words.front()),
                            record::kUsage};
@@ -132,7 +133,7 @@ void append_for_perf(const std::vector<ScannedOption>& group, std::vector<std::s
 
 SplitArguments split_arguments(std::span<const std::string> words, std::span<const Option> own,
                                bool with_perf) {
-  const auto table = scanned_as(own);
+  const auto table = scanned_as(own, with_perf);
   const std::array both = {std::span{table}, perf::record_options()};
   auto scanned = perf::scan_words(words, std::span{both}.first(with_perf ? 2 : 1));
   if (!scanned.problems.empty()) {

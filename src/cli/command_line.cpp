@@ -42,11 +42,33 @@ std::string hint(std::string_view word) {
   if (is_verb_of_perf(word)) {
     return fmt::format("run perf {} itself; the verbs of perf-pyinject are {}", word, list_verbs());
   }
-  const auto meant = did_you_mean(word, verb_names());
+  if (is_pid_list(word)) {
+    return fmt::format("did you mean why {}?", word);
+  }
+  const auto names = verb_names();
+  const auto meant = did_you_mean(word, names);
   return meant ? fmt::format("did you mean {}?", *meant) : "use " + list_verbs();
 }
 
+// perf-pyinject help [VERB]: WORDS are those behind `help`.
+void parse_help(std::span<const std::string> words, CommandLine& line) {
+  line.help = true;
+  if (words.empty() || words.front() == "help") {
+    return;
+  }
+  line.verb = find_verb(words.front());
+  if (line.verb == nullptr) {
+    throw CommandLineError{fmt::format("help: unknown verb '{}': {}",
+                                       base::printable(words.front()), hint(words.front())),
+                           kUsage};
+  }
+}
+
 }  // namespace
+
+bool is_pid_list(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("0123456789,") == std::string_view::npos;
+}
 
 std::vector<base::Pid> parse_pids(std::string_view list) {
   std::vector<base::Pid> pids;
@@ -80,6 +102,10 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     if (!line.help && !line.version) {
       throw CommandLineError{fmt::format("no verb: use {}", list_verbs()), kUsage};
     }
+    return line;
+  }
+  if (words.front() == "help") {
+    parse_help(words.subspan(1), line);
     return line;
   }
   line.verb = find_verb(words.front());

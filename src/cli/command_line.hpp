@@ -82,7 +82,8 @@ struct WhyCommand {
 };
 
 struct StatusCommand {
-  std::vector<base::Pid> pids;  // empty: all
+  std::vector<base::Pid> pids;  // empty: all in SCOPE
+  targets::Scope scope;
   bool json = false;
 };
 
@@ -173,7 +174,9 @@ class CommandLineError : public base::Error {
                                              const std::optional<std::string>& perf,
                                              const DefaultEngineSearch& default_engine = {});
 
-// "1,22": throws CommandLineError (status 125) naming the invalid piece.
+// Whether WORD can only be meant for parse_pids(): digits and commas.
+[[nodiscard]] bool is_pid_list(std::string_view word);
+// "1,22": throws CommandLineError (status 129) naming the invalid piece.
 [[nodiscard]] std::vector<base::Pid> parse_pids(std::string_view list);
 
 }  // namespace pyinject::cli

@@ -28,7 +28,7 @@ constexpr auto kDeactivateOptions = std::to_array<Option>({
 });
 
 constexpr std::string_view kDeactivateHelp =
-    R"(usage: perf-pyinject deactivate (-p PID[,PID...] | --abandoned) [OPTION...]
+    R"(usage: perf-pyinject deactivate (PID[,PID...] | --abandoned) [OPTION...]
 
 Switches off trampolines that perf-pyinject has switched on. Trampolines that a
 program has switched on itself (python -X perf, or its own call) stay on.
@@ -107,6 +107,7 @@ const VerbSpec deactivate_verb{.name = "deactivate",
                                .options = kDeactivateOptions,
                                .parse = parse_deactivate,
                                .run = run_deactivate,
-                               .help = kDeactivateHelp};
+                               .help = kDeactivateHelp,
+                               .operands = Completed::kPids};
 
 }  // namespace pyinject::cli

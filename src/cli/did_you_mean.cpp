@@ -37,6 +37,11 @@ std::optional<std::string_view> did_you_mean(std::string_view word,
   if (word.size() > kLongest) {
     return std::nullopt;
   }
+  constexpr std::size_t kLeastOfBeginning = 3;
+  const auto begins = [word](std::string_view one) { return one.starts_with(word); };
+  if (word.size() >= kLeastOfBeginning && std::ranges::count_if(known, begins) == 1) {
+    return *std::ranges::find_if(known, begins);
+  }
   std::optional<std::string_view> nearest;
   std::size_t least = kMost + 1;
   bool several = false;

@@ -7,9 +7,9 @@
 
 namespace pyinject::cli {
 
-// The word in KNOWN with the fewest edits (insert, remove, replace, swap two neighbors) from WORD:
-// at most two, and fewer than half of its letters. nullopt: none, or several with the same
-// distance.
+// The only word in KNOWN that begins with WORD (three letters or more), else the one with the
+// fewest edits (insert, remove, replace, swap two neighbors) from WORD: at most two, and fewer than
+// half of its letters. nullopt: none, or several that are as near.
 [[nodiscard]] std::optional<std::string_view> did_you_mean(std::string_view word,
                                                            std::span<const std::string_view> known);
 

@@ -21,11 +21,11 @@ constexpr auto kDoctorOptions = std::to_array<Option>({
 });
 
 constexpr std::string_view kDoctorHelp =
-    R"(usage: perf-pyinject doctor [-p PID[,PID...]] [OPTION...]
+    R"(usage: perf-pyinject doctor [PID[,PID...]] [OPTION...]
 
 Checks whether this machine has what recording needs: perf, the kernel and its
 settings, rights, container boundaries, and space in the current directory for
-perf.data. With -p, also whether each engine can record these processes. Each
+perf.data. With PID, also whether each engine can record these processes. Each
 line begins with
 
   ok       nothing is missing
@@ -70,6 +70,7 @@ const VerbSpec doctor_verb{.name = "doctor",
                            .parse = parse_doctor,
                            .run = run_doctor,
                            .help = kDoctorHelp,
+                           .operands = Completed::kPids,
                            .reads_proc = false};
 
 }  // namespace pyinject::cli

@@ -71,7 +71,7 @@ constexpr auto kDumpOptions = std::to_array<Option>({
 });
 
 constexpr std::string_view kDumpHelp =
-    R"(usage: perf-pyinject dump (-p PID[,PID...] | -a | -u USER | --comm GLOB |
+    R"(usage: perf-pyinject dump (PID[,PID...] | NAME | -a | -u USER | --comm GLOB |
                            -G CGROUP | --core FILE) [OPTION...]
 
 Prints what each thread of a Python process does now: its state, the system call
@@ -90,10 +90,10 @@ exit status: 0 each process of -p, or the core, was dumped; 125 one was not;
 129 usage
 
 examples:
-  perf-pyinject dump -p 4711
-  perf-pyinject dump --stop -p 4711
+  perf-pyinject dump 4711
+  perf-pyinject dump --stop 4711
   perf-pyinject dump --comm 'gunicorn*' --watch 2s
-  perf-pyinject dump --json -p 4711 | jq '.processes[0].threads[].state'
+  perf-pyinject dump --json 4711 | jq '.processes[0].threads[].state'
 )";
 
 void parse_dump(const VerbArguments& arguments, CommandLine& line) {
@@ -123,8 +123,8 @@ void parse_dump(const VerbArguments& arguments, CommandLine& line) {
   }
   if (!all && command.pids.empty()) {
     throw CommandLineError{
-        "dump needs a target: -p PID, or -a for all Python processes; perf-pyinject status lists "
-        "them",
+        "dump needs a target: a PID, a NAME, or -a for all Python processes; perf-pyinject status "
+        "lists them",
         kUsage};
   }
   if (const auto watch = parsed.value("watch")) {
@@ -427,6 +427,7 @@ const VerbSpec dump_verb{.name = "dump",
                          .options = kDumpOptions,
                          .parse = parse_dump,
                          .run = run_dump,
-                         .help = kDumpHelp};
+                         .help = kDumpHelp,
+                         .operands = Completed::kPids};
 
 }  // namespace pyinject::cli

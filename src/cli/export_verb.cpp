@@ -59,7 +59,7 @@ constexpr auto kExportOptions = std::to_array<Option>({
     rows::kUid,
     rows::kComm,
     rows::kCgroup,
-    rows::kDelay,
+    rows::kDuration,
     rows::kFreq,
     rows::kOffCpu.with("also record where threads wait"),
     rows::kWhat,
@@ -70,7 +70,7 @@ constexpr auto kExportOptions = std::to_array<Option>({
 
 constexpr std::string_view kExportHelp =
     R"(usage: perf-pyinject export -f FORMAT [OPTION...] [FILE]
-       perf-pyinject export -f FORMAT (-p PID[,PID...] | -a | -u USER |
+       perf-pyinject export -f FORMAT (PID[,PID...] | NAME | -a | -u USER |
                              --comm GLOB | -G CGROUP) [OPTION...]
 
 Writes a recording in the format of another tool. The first form reads FILE

@@ -40,7 +40,7 @@ constexpr auto kFlamegraphOptions = std::to_array<Option>({
     rows::kUid,
     rows::kComm,
     rows::kCgroup,
-    under("how", rows::kDelay),
+    under("how", rows::kDuration),
     rows::kFreq,
     rows::kOffCpu,
     rows::kEngine,
@@ -56,8 +56,8 @@ constexpr auto kFlamegraphOptions = std::to_array<Option>({
 });
 
 constexpr std::string_view kFlamegraphHelp =
-    R"(usage: perf-pyinject flamegraph (-p PID[,PID...] | -a | -u USER | --comm GLOB |
-                                 -G CGROUP) [OPTION...]
+    R"(usage: perf-pyinject flamegraph (PID[,PID...] | NAME | -a | -u USER |
+                                 --comm GLOB | -G CGROUP) [OPTION...]
        perf-pyinject flamegraph [OPTION...] [FILE]
 
 Draws a flame graph: one HTML file, which needs no network. The first form
@@ -73,7 +73,7 @@ over a range, for its flame graph. ? shows all keys.
 exit status: 0; 125 nothing to draw, or refused; 128 + N signal N; 129 usage
 
 examples:
-  perf-pyinject flamegraph -p 4711 -d 10 -o web.html
+  perf-pyinject flamegraph 4711 -d 10 -o web.html
   perf-pyinject flamegraph perf.data --diff perf.data.old
 )";
 

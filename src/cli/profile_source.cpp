@@ -17,7 +17,9 @@
 #include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_session.hpp"
 #include "pyinject/report/reader.hpp"
+#include "pyinject/targets/scope.hpp"
 #include "pyinject/targets/stop_signals.hpp"
+#include "pyinject/targets/target_selection.hpp"
 #include "targets/target_map.hpp"
 
 #include <fmt/format.h>
@@ -55,7 +57,7 @@ record::RecordPlan recording_of(const ParsedWords& parsed, record::Targets targe
   record.flags = parsed.flags;
   record.flags.lines = true;
   record.duration = std::chrono::seconds{
-      parse_whole(parsed.value("delay").value_or(std::to_string(kRecordedSeconds)), "-d",
+      parse_whole(parsed.value("duration").value_or(std::to_string(kRecordedSeconds)), "-d",
                   kMostRecordedSeconds)};
   // The file does not outlive this command: perf need not keep copies of what it mentions.
   record.perf_options.add({"--no-buildid-cache"});
@@ -113,10 +115,33 @@ std::string parse_file(const VerbSpec& verb, const ParsedWords& parsed) {
   return files.empty() ? std::string{kDefaultFile} : files.front();
 }
 
+namespace {
+
+// An operand that names no file is a pid or the name of a process, unless it can only be meant for
+// a file, as "web.data".
+void take_target_word(ParsedWords& parsed) {
+  auto& words = parsed.split.command;
+  if (words.size() != 1 || parsed.has("input") ||
+      words.front().find_first_of("/.") != std::string::npos ||
+      ::access(words.front().c_str(), F_OK) == 0) {
+    return;
+  }
+  if (is_pid_list(words.front())) {
+    const auto pids = parse_pids(words.front());
+    parsed.pids.insert(parsed.pids.end(), pids.begin(), pids.end());
+  } else {
+    parsed.name = words.front();
+  }
+  words.clear();
+}
+
+}  // namespace
+
 ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
+  take_target_word(parsed);
   auto targets = parse_targets(parsed);
   if (std::holds_alternative<record::Launched>(targets)) {
-    for (const auto* const option : {"children", "delay", "freq", "off-cpu", "engine", "what"}) {
+    for (const auto* const option : {"children", "duration", "freq", "off-cpu", "engine", "what"}) {
       if (parsed.has(option)) {
         throw CommandLineError{
             fmt::format("{}: --{} is for a new recording: with -p, -a, -u, --comm or -G", verb.name,
@@ -133,6 +158,21 @@ ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
   return {
       .file = {}, .record = recording_of(parsed, std::move(targets)), .what = recipes_of(parsed)};
 }
+
+namespace {
+
+bool is_named_but_missing(const targets::Scope& scope, base::Logger& logger) {
+  const bool missing = !scope.name.empty() &&
+                       std::ranges::none_of(targets::visible_processes(), [&scope](base::Pid pid) {
+                         return targets::is_in(scope, pid);
+                       });
+  if (missing) {
+    logger.error("neither a file nor a process is called {}", base::printable(scope.name));
+  }
+  return missing;
+}
+
+}  // namespace
 
 std::optional<report::Profile> read_recording(const std::string& file, Reporter& reporter,
                                               bool live, bool may_be_empty) {
@@ -168,6 +208,9 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
                                                 const Terminal& terminal, bool may_be_empty) {
   std::optional<base::ScratchDirectory> directory;
   auto file = source.file;
+  if (source.record && is_named_but_missing(source.record->scope(), reporter.logger())) {
+    return record::kFailure;
+  }
   if (source.record) {
     auto record = *source.record;
     file = directory.emplace("-").path() + "/perf.data";

@@ -39,6 +39,7 @@ constexpr auto kRecordOptions = std::to_array<Option>({
     rows::kUid,
     rows::kComm,
     rows::kCgroup,
+    rows::kDuration.with("how long to record (perf's own -d is --data)"),
     {"--strict", "fail if one target cannot be recorded (default with -p)"},
     {"--lenient", "skip such targets (default with -a, -u, --comm, -G)"},
     under("how",
@@ -85,14 +86,13 @@ constexpr auto kRecordOptions = std::to_array<Option>({
 });
 
 constexpr std::string_view kRecordHelp =
-    R"(usage: perf-pyinject record (-p PID[,PID...] | -a | -u USER | --comm GLOB |
-                             -G CGROUP) [OPTION...] [-- COMMAND...]
+    R"(usage: perf-pyinject record (PID[,PID...] | -a | -u USER | --comm GLOB |
+                             -G CGROUP) [OPTION...] [-d SEC | -- COMMAND...]
        perf-pyinject record [OPTION...] -- COMMAND...
 
-Runs perf record and adds the Python functions to its stacks. With -p, -a, -u,
---comm or -G, COMMAND only sets the duration; without COMMAND, Ctrl-C ends the
-recording. Otherwise, COMMAND is launched and profiled. Other options go to perf
-record; a few that leave no Python functions are refused, as -t, -D, --control.
+Runs perf record and adds the Python functions to its stacks, until COMMAND or
+SEC or Ctrl-C ends. Without processes, COMMAND is launched and profiled. Other
+options go to perf record; a few that leave no Python functions are refused.
 
 {options}
 
@@ -100,7 +100,7 @@ exit status: COMMAND's, or 0 if the targets exit first; 125 refused or failed;
 126, 127 COMMAND cannot run; 129 usage; 128 + N ended by signal N
 
 example:
-  perf-pyinject record -p 4711,4712 -F 999 -o web.data -- sleep 30
+  perf-pyinject record -p 4711,4712 -F 999 -o web.data -d 30
 )";
 
 using record::kUsage;
@@ -114,6 +114,17 @@ void parse_record_options(ParsedWords& parsed, record::RecordPlan& record) {
   if (record.launches() && parsed.has("children")) {
     throw CommandLineError{"--children is for -p: a command is recorded with its children anyway",
                            kUsage};
+  }
+  if (const auto seconds = parsed.value("duration")) {
+    constexpr int kMostSeconds = 86'400;
+    record.duration =
+        std::chrono::seconds{parse_whole(*seconds, "-d (perf's own is --data)", kMostSeconds)};
+    if (!split.command.empty()) {
+      throw CommandLineError{
+          record.launches() ? "-d is for running processes: a launched command is recorded whole"
+                            : "give either -d or a COMMAND that sets the duration",
+          kUsage};
+    }
   }
   if (split.separator && split.command.empty()) {
     throw CommandLineError{"no command after '--'", kUsage};

@@ -98,6 +98,9 @@ record::RepeatOptions parse_repeat(const std::string& repeat,
   if (!record.command.empty()) {
     throw refuse("the clock ends each recording: not with a COMMAND");
   }
+  if (record.duration) {
+    throw refuse("TIME is the duration: not with -d");
+  }
   const auto& options = *record.perf_options;
   if (options.output.pipe) {
     throw refuse("each recording is a file: not with -o -");

@@ -8,6 +8,7 @@
 #include "cli/default_engine.hpp"
 #include "cli/help.hpp"
 #include "cli/reporter.hpp"
+#include "cli/verbs.hpp"
 #include "events/processor_events.hpp"
 #include "procfs/own_rights.hpp"
 #include "push/client.hpp"
@@ -128,7 +129,9 @@ int run(int argc, char** argv) {
   } catch (const CommandLineError& error) {
     plain.error("{}", error.what());
     if (error.status() == record::kUsage) {
-      plain.info("see perf-pyinject --help");
+      const auto* const verb = arguments.empty() ? nullptr : find_verb(arguments.front());
+      plain.info("see perf-pyinject {}--help",
+                 verb == nullptr ? std::string{} : std::string{verb->name} + " ");
     }
     return error.status();
   } catch (const std::exception& error) {

@@ -1,6 +1,8 @@
 #include "base/file.hpp"
+#include "base/format.hpp"
 #include "bpf/sampler.hpp"
 #include "cli/command_line.hpp"
+#include "cli/reporter.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
@@ -9,7 +11,7 @@
 
 #include <array>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -19,6 +21,9 @@ namespace {
 
 constexpr auto kStatusOptions = std::to_array<Option>({
     rows::kPid.with("only these processes"),
+    rows::kUid,
+    rows::kComm,
+    rows::kCgroup,
     {"--json", "for programs: docs/status-json.md describes the fields"},
     rows::kLogFormat,
     rows::kQuiet,
@@ -26,12 +31,13 @@ constexpr auto kStatusOptions = std::to_array<Option>({
 });
 
 constexpr std::string_view kStatusHelp =
-    R"(usage: perf-pyinject status [-p PID[,PID...]] [OPTION...]
+    R"(usage: perf-pyinject status [PID[,PID...] | NAME | -u USER | --comm GLOB |
+                             -G CGROUP] [OPTION...]
 
-Lists the visible Python processes, or those of -p: pid, user, version, frame
-pointers of the interpreter (FP), whether the process can be recorded (STATE),
-and command line. A line below the table explains each reason. No process is
-stopped or changed.
+Lists the visible Python processes, or these: pid, user, version, frame pointers
+of the interpreter (FP), whether the process can be recorded (STATE), and
+command line. A line below the table explains each reason. No process is stopped
+or changed.
 
   ready              record and activate work
   on by us           perf-pyinject has switched the trampoline on
@@ -45,20 +51,31 @@ stopped or changed.
 
 examples:
   perf-pyinject status
-  perf-pyinject status --json -p 4711 | jq '.processes[0].ready'
+  perf-pyinject status --json 4711 | jq '.processes[0].ready'
 )";
 
 void parse_status(const VerbArguments& arguments, CommandLine& line) {
   auto parsed = parse_words(status_verb, arguments, Operands::kNone, line);
-  line.options = StatusCommand{.pids = std::move(parsed.pids), .json = parsed.has("json")};
+  if (line.help) {
+    return;
+  }
+  line.options =
+      StatusCommand{.pids = parsed.pids, .scope = parse_scope(parsed), .json = parsed.has("json")};
 }
 
-int run_status(const CommandLine& line, Reporter& /*reporter*/, const Terminal& /*terminal*/) {
+int run_status(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
   const auto& command = std::get<StatusCommand>(line.options);
   const auto detector = python::make_detector();
   const auto observer =
       bpf::built_in() && !command.json ? python::make_detector(python::Purpose::kObserve) : nullptr;
-  const auto report = targets::report_status(*detector, command.pids, observer.get());
+  auto report = targets::report_status(*detector, command.pids, observer.get());
+  std::erase_if(report.processes, [&command](const auto& status) {
+    return !targets::is_in(command.scope, status.pid);
+  });
+  if (report.processes.empty() && command.scope.narrow() && !command.json) {
+    reporter.logger().error("no Python process is selected; perf-pyinject status lists all");
+    return record::kFailure;
+  }
   const targets::TableOptions table{.width = output_width(),
                                     .verbose = line.verbosity == Verbosity::kVerbose};
   base::write_all(STDOUT_FILENO,
@@ -79,6 +96,7 @@ const VerbSpec status_verb{.name = "status",
                            .options = kStatusOptions,
                            .parse = parse_status,
                            .run = run_status,
-                           .help = kStatusHelp};
+                           .help = kStatusHelp,
+                           .operands = Completed::kPids};
 
 }  // namespace pyinject::cli

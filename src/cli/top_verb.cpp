@@ -60,7 +60,7 @@ constexpr auto kTopOptions = std::to_array<Option>({
     rows::kCgroup,
     under("how", rows::kFreq),
     {"--once", "sample for some seconds, print the tables, exit; no display"},
-    rows::kDelay.with("how long, with --once (default: 5)"),
+    rows::kDuration.with("how long, with --once (default: 5)"),
     rows::kWritten.with("with --once: also write all samples and waits: F.html is a flame graph, "
                         "F.pb.gz for pprof, "
                         "F.jsonl, ...: as export"),
@@ -68,7 +68,7 @@ constexpr auto kTopOptions = std::to_array<Option>({
 });
 
 constexpr std::string_view kTopHelp =
-    R"(usage: perf-pyinject top [-p PID[,PID...] | -a | -u USER | --comm GLOB |
+    R"(usage: perf-pyinject top [PID[,PID...] | NAME | -a | -u USER | --comm GLOB |
                           -G CGROUP] [OPTION...]
 
 Shows which Python functions, lines, threads, asyncio tasks, greenlets and
@@ -88,8 +88,9 @@ exit status: 0; 125 nothing can be sampled; 128 + N after signal N; 129 usage
 
 examples:
   perf-pyinject top
-  perf-pyinject top -p 4711
-  perf-pyinject top --once --json -p 4711 | jq '.functions[0]'
+  perf-pyinject top 4711
+  perf-pyinject top shop
+  perf-pyinject top --once --json 4711 | jq '.functions[0]'
 )";
 
 void parse_top(const VerbArguments& arguments, CommandLine& line) {
@@ -109,11 +110,11 @@ void parse_top(const VerbArguments& arguments, CommandLine& line) {
   if (command.children && command.pids.empty()) {
     throw CommandLineError{"--children is for -p", kUsage};
   }
-  if (const auto delay = parsed.value("delay")) {
-    command.duration = std::chrono::seconds{parse_whole(*delay, "-d", kMostSecondsOfTop)};
+  if (const auto duration = parsed.value("duration")) {
+    command.duration = std::chrono::seconds{parse_whole(*duration, "-d", kMostSecondsOfTop)};
   }
   command.output = parsed.value("output");
-  if (!command.once && (command.json || parsed.has("delay") || command.output)) {
+  if (!command.once && (command.json || parsed.has("duration") || command.output)) {
     throw CommandLineError{"--json, -d and -o need --once", kUsage};
   }
   if (command.output) {
@@ -127,8 +128,8 @@ class Top {
   Top(const TopCommand& command, live::LiveSampler& sampler, targets::StopSignals& signals)
       : command_{command}, sampler_{sampler}, signals_{signals} {}
 
-  // Why the profile may be incomplete, a sentence each.
-  std::vector<std::string> show_once(base::Logger& logger);
+  // Why the profile may be incomplete, a sentence each. nullopt: there was no process.
+  std::optional<std::vector<std::string>> show_once(base::Logger& logger);
   void show();
   // The signal that ended it; 0: none.
   [[nodiscard]] int signal() const { return signal_; }
@@ -193,13 +194,18 @@ void Top::end_interval() {
   }
 }
 
-std::vector<std::string> Top::show_once(base::Logger& logger) {
+std::optional<std::vector<std::string>> Top::show_once(base::Logger& logger) {
+  bool any = sampler_.processes() != 0;
   const auto end = Deadline::after(command_.duration);
   sampler_.profile().share_since_start();
   while (signal_ == 0 && !end.expired() && !sampler_.ended()) {
     const auto left = nanoseconds{milliseconds{end.remaining_ms()}};
     (void)wait_until(Deadline::after(std::min<nanoseconds>(kInterval, left)), false);
     end_interval();
+    any = any || sampler_.processes() != 0;
+  }
+  if (!any && signal_ == 0) {
+    return std::nullopt;
   }
   perfdata::TargetGaps gaps;
   for (const auto pid : command_.pids) {
@@ -306,9 +312,14 @@ int run_top(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
   Top top{command, sampler, signals};
   if (command.once) {
     auto notes = top.show_once(logger);
+    if (!notes) {
+      logger.error("no Python process {}; perf-pyinject status lists them",
+                   command.scope.narrow() ? "is selected" : "is visible");
+      return kFailure;
+    }
     if (file) {
       auto profile = sampler.kept();
-      profile.notes = std::move(notes);
+      profile.notes = *std::move(notes);
       file->write(std::move(profile), "top", logger);
     }
   } else {
@@ -324,6 +335,7 @@ const VerbSpec top_verb{.name = "top",
                         .options = kTopOptions,
                         .parse = parse_top,
                         .run = run_top,
-                        .help = kTopHelp};
+                        .help = kTopHelp,
+                        .operands = Completed::kPids};
 
 }  // namespace pyinject::cli

@@ -9,6 +9,7 @@
 #include <array>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 namespace pyinject::cli {
 
@@ -78,17 +79,37 @@ void parse_common_options(std::span<const Option> own, ParsedWords& parsed, Comm
   }
 }
 
+// As somebody types it who knows `record`.
+bool is_sleep(std::span<const std::string> words) {
+  return words.size() == 2 && words.front() == "sleep";
+}
+
 // What WORDS are meant for, of somebody who types them for `record`; empty: no idea.
-std::string meant_by(std::span<const std::string> words, const VerbSpec& verb, bool without_pid) {
-  if (without_pid && base::parse_number<pid_t>(words.front())) {
-    return fmt::format("; did you mean -p {}?", words.front());
-  }
-  const bool timed = std::ranges::find(verb.options, rows::kDelay.long_name(),
+std::string meant_by(std::span<const std::string> words, const VerbSpec& verb) {
+  const bool timed = std::ranges::find(verb.options, rows::kDuration.long_name(),
                                        &Option::long_name) != verb.options.end();
-  if (timed && words.size() == 2 && words.front() == "sleep") {
+  if (timed && is_sleep(words)) {
     return fmt::format("; did you mean -d {}?", base::printable(words.back()));
   }
   return {};
+}
+
+// Removes the operands that are targets: pids, and for verbs with --comm one name.
+void take_target_words(const VerbSpec& verb, ParsedWords& parsed) {
+  auto& words = parsed.split.command;
+  const bool named = std::ranges::find(verb.options, rows::kComm.long_name(), &Option::long_name) !=
+                     verb.options.end();
+  if (verb.operands != Completed::kPids || parsed.split.separator || is_sleep(words)) {
+    return;
+  }
+  std::erase_if(words, [&](const std::string& word) {
+    if (is_pid_list(word)) {
+      const auto pids = parse_pids(word);
+      parsed.pids.insert(parsed.pids.end(), pids.begin(), pids.end());
+      return true;
+    }
+    return named && !word.empty() && std::exchange(parsed.name, word).empty();
+  });
 }
 
 void refuse_operands(const VerbSpec& verb, const ParsedWords& parsed) {
@@ -97,7 +118,7 @@ void refuse_operands(const VerbSpec& verb, const ParsedWords& parsed) {
   }
   throw CommandLineError{fmt::format("{}: unexpected argument '{}'{}", verb.name,
                                      base::printable(parsed.split.command.front()),
-                                     meant_by(parsed.split.command, verb, parsed.pids.empty())),
+                                     meant_by(parsed.split.command, verb)),
                          kUsage};
 }
 
@@ -114,17 +135,25 @@ void require_needed(std::span<const Option> own, const ParsedWords& parsed) {
   }
 }
 
-// Options may follow one operand.
+// Options may follow operands, but not a command.
 SplitArguments split_words(std::span<const Option> own, const VerbArguments& arguments,
                            Operands operands) {
-  auto split = split_arguments(arguments.words.subspan(1), own,
-                               operands == Operands::kPerfOptionsAndCommand);
-  if (operands == Operands::kOne && split.command.size() > 1) {
-    const std::span<const std::string> rest{split.command};
-    auto behind = split_arguments(rest.subspan(1), own, false);
+  const bool command = operands == Operands::kPerfOptionsAndCommand;
+  auto split = split_arguments(arguments.words.subspan(1), own, command);
+  if (command && !split.separator && !split.command.empty() && is_pid_list(split.command.front())) {
+    auto behind = split_arguments(std::span{split.command}.subspan(1), own, true);
+    behind.own.insert(behind.own.begin(), split.own.begin(), split.own.end());
+    behind.own.push_back("--pid=" + split.command.front());
+    behind.perf.insert(behind.perf.begin(), split.perf.begin(), split.perf.end());
+    return behind;
+  }
+  for (std::size_t i = 1; !command && !split.separator && i < split.command.size(); ++i) {
+    const auto rest = std::span{split.command}.subspan(i);
+    const auto behind = split_arguments(rest, own, false);
     split.own.insert(split.own.end(), behind.own.begin(), behind.own.end());
-    split.command.resize(1);
+    split.command.resize(i);
     split.command.insert(split.command.end(), behind.command.begin(), behind.command.end());
+    split.separator = behind.separator;
   }
   return split;
 }
@@ -159,6 +188,7 @@ ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments, Op
   if (!line.help) {
     require_needed(own, parsed);
     if (operands == Operands::kNone) {
+      take_target_words(verb, parsed);
       refuse_operands(verb, parsed);
     }
   }
@@ -194,6 +224,7 @@ targets::Scope parse_scope(const ParsedWords& parsed) {
     }
     scope.command = *pattern;
   }
+  scope.name = parsed.name;
   if (const auto cgroup = parsed.value("cgroup")) {
     std::string_view path = *cgroup;
     if (path.find(',') != std::string_view::npos) {
@@ -203,7 +234,7 @@ targets::Scope parse_scope(const ParsedWords& parsed) {
     scope.cgroup = path.substr(0, path.find_last_not_of('/') + 1);
   }
   if (!parsed.pids.empty() && (parsed.has("all-cpus") || scope.narrow())) {
-    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
+    throw CommandLineError{"a PID cannot be combined with a NAME, -a, -u, --comm or -G", kUsage};
   }
   return scope;
 }

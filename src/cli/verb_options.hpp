@@ -40,7 +40,7 @@ inline constexpr Option kPerf{"--perf PATH", "the perf to run (else $PERF, else 
                               Completed::kFiles};
 inline constexpr Option kPerfOfCache = kPerf.with("the perf whose build-id cache is used");
 inline constexpr Option kFreq{"-F, --freq HZ", "samples per second and CPU (default: 199)"};
-inline constexpr Option kDelay{"-d, --delay SEC", "how long to record (default: 10)"};
+inline constexpr Option kDuration{"-d, --duration SEC", "how long to record (default: 10)"};
 inline constexpr Option kWhat{"--what LIST",
                               "what else to record, as in record --help",
                               Completed::kList,
@@ -93,8 +93,9 @@ struct ParsedWords {
   boost::program_options::variables_map values;
   SplitArguments split;
   // Values of these options, for verbs that have them.
-  std::vector<base::Pid> pids;
-  bool strict = true;  // false: --lenient
+  std::vector<base::Pid> pids;  // those of operands, too
+  std::string name = {};        // an operand: Scope::name
+  bool strict = true;           // false: --lenient
   std::chrono::nanoseconds deactivation_deadline = targets::ManagerOptions{}.deactivation_deadline;
   perf::PerfSearch perf;
   DefaultEngineSearch default_engine;
@@ -115,8 +116,8 @@ struct ParsedWords {
 // For a verb that needs targets. Throws CommandLineError if PARSED has none.
 void require_pids(const VerbSpec& verb, const ParsedWords& parsed);
 
-// The values of -u, --comm and -G, for verbs that have them. Throws CommandLineError, also if there
-// are pids besides them or -a.
+// The values of -u, --comm and -G and the name, for verbs that have them. Throws CommandLineError,
+// also if there are pids besides them or -a.
 [[nodiscard]] targets::Scope parse_scope(const ParsedWords& parsed);
 // -p, --children, -a and those of parse_scope(); OTHERS_SELECT_ALL: so does another option. Without
 // any of them, Launched.

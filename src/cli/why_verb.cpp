@@ -43,14 +43,14 @@ constexpr int kMostOfWhy = 5'000;
 constexpr auto kWhyOptions = std::to_array<Option>({
     repeated({"-p, --pid PID", "this process; of its children only how much they work",
               Completed::kPids}),
-    rows::kDelay.with("how long to record (default: 5)"),
+    rows::kDuration.with("how long to record (default: 5)"),
     rows::kFreq.with("samples per second and CPU (default: 499)"),
     rows::kWritten,
     {"--json", "for programs: docs/why-json.md describes the fields"},
 });
 
 constexpr std::string_view kWhyHelp =
-    R"(usage: perf-pyinject why -p PID [OPTION...]
+    R"(usage: perf-pyinject why PID [OPTION...]
 
 Records a Python process for some seconds and prints where the wall time of its
 threads goes: Python, C functions, the garbage collector, imports, the kernel,
@@ -91,7 +91,7 @@ void parse_why(const VerbArguments& arguments, CommandLine& line) {
   }
   line.options = WhyCommand{
       .pid = parsed.pids.front(),
-      .duration = std::chrono::seconds{parse_whole(parsed.value("delay").value_or("5"), "-d",
+      .duration = std::chrono::seconds{parse_whole(parsed.value("duration").value_or("5"), "-d",
                                                    kMostSeconds)},
       .frequency = parse_whole(parsed.value("freq").value_or(std::to_string(kDefaultOfWhy)), "-F",
                                kMostOfWhy),
@@ -153,6 +153,7 @@ const VerbSpec why_verb{.name = "why",
                         .options = kWhyOptions,
                         .parse = parse_why,
                         .run = run_why,
-                        .help = kWhyHelp};
+                        .help = kWhyHelp,
+                        .operands = Completed::kPids};
 
 }  // namespace pyinject::cli

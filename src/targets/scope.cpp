@@ -2,10 +2,13 @@
 
 #include "base/text.hpp"
 #include "procfs/cgroup.hpp"
+#include "procfs/cmdline.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/status.hpp"
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 
 #include <fnmatch.h>
@@ -18,14 +21,34 @@ namespace {
 // /proc is read process by process: parents may change in the meantime.
 constexpr int kMostGenerations = 1000;
 
+bool matches(const std::string& pattern, std::string_view text) {
+  return !text.empty() && ::fnmatch(pattern.c_str(), std::string{text}.c_str(), 0) == 0;
+}
+
 }  // namespace
 
+bool has_word(const std::vector<std::string>& arguments, const std::string& name) {
+  for (const std::string_view argument : arguments) {
+    for (std::size_t begin = 0; begin < argument.size();) {
+      const auto end = std::min(argument.find_first_of("/:=, []", begin), argument.size());
+      const auto word = argument.substr(begin, end - begin);
+      if (matches(name, word) || matches(name, word.substr(0, word.find('.')))) {
+        return true;
+      }
+      begin = end + 1;
+    }
+  }
+  return false;
+}
+
 bool is_in(const Scope& scope, base::Pid pid) {
-  if (scope.user || !scope.command.empty()) {
+  if (scope.chosen_from_file()) {
     const auto stat = procfs::read_stat(pid);
     const auto status = scope.user ? procfs::read_status(pid) : std::nullopt;
     if (!stat || (scope.user && (!status || status->uids[1] != *scope.user)) ||
-        (!scope.command.empty() && ::fnmatch(scope.command.c_str(), stat->name.c_str(), 0) != 0)) {
+        (!scope.command.empty() && !matches(scope.command, stat->name)) ||
+        (!scope.name.empty() && !matches(scope.name, stat->name) &&
+         !has_word(procfs::read_cmdline(pid).value_or(std::vector<std::string>{}), scope.name))) {
       return false;
     }
   }

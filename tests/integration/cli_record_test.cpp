@@ -268,6 +268,11 @@ INSTANTIATE_TEST_SUITE_P(
                         std::vector<std::string>{"record", "-p", "1", "--perf", "/no/perf", "true"},
                         kFailure, "cannot run '/no/perf'"}));
 
+TEST(Cli, PointsToTheHelpOfTheVerb) {
+  EXPECT_THAT(tool({"dump", "--stpo"}).err, HasSubstr("see perf-pyinject dump --help\n"));
+  EXPECT_THAT(tool({"dmup"}).err, HasSubstr("see perf-pyinject --help\n"));
+}
+
 TEST(Cli, RefusesAKernelThread) {
   for (const auto pid : procfs::list_processes()) {
     const auto stat = procfs::read_stat(pid);
@@ -284,6 +289,8 @@ TEST(Cli, RefusesAKernelThread) {
 TEST(Cli, HelpAndVersionGoToStandardOutput) {
   EXPECT_THAT(tool({"--help"}).out, HasSubstr("usage: perf-pyinject VERB"));
   EXPECT_THAT(tool({"record", "--help"}).out, HasSubstr("--lenient"));
+  EXPECT_EQ(tool({"help"}).out, tool({"--help"}).out);
+  EXPECT_EQ(tool({"help", "dump"}).out, tool({"dump", "--help"}).out);
   EXPECT_THAT(tool({"--version"}).out, testing::StartsWith("perf-pyinject 0."));
 }
 

@@ -25,17 +25,22 @@ namespace pyinject::targets {
 struct Scope {
   std::optional<uid_t> user = {};  // effective user
   std::string command = {};        // glob(7) for the name of the first thread, proc_pid_comm(5)
+  std::string name = {};           // glob(7) for the same or for a word of its command line
   // Path below the root of cgroup2, without leading or trailing slash: this cgroup and those below
   // it.
   std::optional<std::string> cgroup = {};
 
   [[nodiscard]] bool narrow() const { return chosen_from_file() || cgroup; }
   // perf cannot select these processes: it records all, and post-processing drops the others.
-  [[nodiscard]] bool chosen_from_file() const { return user || !command.empty(); }
+  [[nodiscard]] bool chosen_from_file() const { return user || !command.empty() || !name.empty(); }
 };
 
 // Whether PID is in SCOPE now; false if it has exited.
 [[nodiscard]] bool is_in(const Scope& scope, base::Pid pid);
+
+// Whether NAME, glob(7), is a word of ARGUMENTS, a command line: of "python3 -m uvicorn
+// /srv/shop.py:app", also "uvicorn", "shop.py", "shop" and "app".
+[[nodiscard]] bool has_word(const std::vector<std::string>& arguments, const std::string& name);
 
 // "1000" or "www-data"; nullopt: no such user.
 [[nodiscard]] std::optional<uid_t> user_by_name(const std::string& text);

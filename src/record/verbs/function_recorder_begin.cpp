@@ -70,6 +70,9 @@ int FunctionRecorder::steps() {
                       .targets = watch_,
                       .on_tick = [this] { on_tick(); },
                       .until = {}};
+  if (plan_.duration) {
+    sources.until = Deadline::after(*plan_.duration);
+  }
   return finish(wait_for_end(sources));
 }
 

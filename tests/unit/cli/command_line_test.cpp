@@ -64,8 +64,8 @@ TEST(CommandLine, TakesOurOptionsOutOfClusters) {
 }
 
 TEST(CommandLine, KeepsPerfsClustersWhole) {
-  const auto line = parse({"record", "-gF", "99", "-vRgp", "12", "-dP"});
-  EXPECT_THAT(record_of(line).perf_options.words(), ElementsAre("-gF", "99", "-Rg", "-dP"));
+  const auto line = parse({"record", "-gF", "99", "-vRgp", "12", "-iP"});
+  EXPECT_THAT(record_of(line).perf_options.words(), ElementsAre("-gF", "99", "-Rg", "-iP"));
   EXPECT_THAT(record_of(line).pids(), ElementsAre(Pid{12}));
 }
 
@@ -153,11 +153,13 @@ TEST(CommandLine, ReportsMistakesWithTheirStatus) {
   EXPECT_EQ(mistake({"--bogus"}).status, 129);
   EXPECT_EQ(mistake({"recrod"}).status, 129);
   EXPECT_EQ(mistake({"recrod"}).text, "unknown verb 'recrod': did you mean record?");
+  EXPECT_EQ(mistake({"flame"}).text, "unknown verb 'flame': did you mean flamegraph?");
+  EXPECT_EQ(mistake({"4711"}).text, "unknown verb '4711': did you mean why 4711?");
+  EXPECT_EQ(mistake({"help", "dmup"}).text, "help: unknown verb 'dmup': did you mean dump?");
   EXPECT_EQ(mistake({"record", "-p", "1", "--enigne", "bpf"}).text,
             "unknown option --enigne: did you mean --engine?");
-  EXPECT_EQ(mistake({"why", "--duration", "3"}).text,
-            "unknown option --duration: did you mean --delay?");
-  EXPECT_THAT(mistake({"record", "--duration", "3"}).text, HasSubstr("-- sleep SEC"));
+  EXPECT_EQ(mistake({"why", "--duratoin", "3"}).text,
+            "unknown option --duratoin: did you mean --duration?");
   EXPECT_EQ(mistake({"status", "--jsno"}).text, "unknown option --jsno: did you mean --json?");
   EXPECT_EQ(mistake({"record"}).status, 129);
   EXPECT_EQ(mistake({"record", "-p"}).status, 129);
@@ -185,6 +187,58 @@ TEST(CommandLine, LaunchesTheCommandIfNoTargetIsGiven) {
   EXPECT_FALSE(parse_record({"record", "-a", "--", "true"}).launches());
   EXPECT_FALSE(parse_record({"record", "-p", "1", "--", "true"}).launches());
   EXPECT_EQ(mistake({"record", "--"}).status, 129);
+}
+
+TEST(CommandLine, TakesPidsAndANameWithoutAnOption) {
+  const auto dump = [](const Words& words) {
+    return std::get<DumpCommand>(parse_command_line(words, {}).options);
+  };
+  const auto why = [](const Words& words) {
+    return std::get<WhyCommand>(parse_command_line(words, {}).options);
+  };
+  EXPECT_THAT(dump({"dump", "1,2", "--stop", "3"}).pids, ElementsAre(Pid{1}, Pid{2}, Pid{3}));
+  EXPECT_TRUE(dump({"dump", "1,2", "--stop", "3"}).stop);
+  EXPECT_EQ(dump({"dump", "shop*", "-u", "0"}).scope.name, "shop*");
+  EXPECT_EQ(dump({"dump", "shop*", "-u", "0"}).scope.user, uid_t{0});
+  EXPECT_EQ(why({"why", "7", "-d", "3"}).pid, Pid{7});
+  EXPECT_THAT(std::get<ActivateCommand>(parse({"activate", "5"}).options).pids,
+              ElementsAre(Pid{5}));
+  for (const auto& words :
+       {Words{"dump", "1", "shop"}, Words{"dump", "shop", "app"}, Words{"dump", "-a", "1"},
+        Words{"dump", "0"}, Words{"dump", "1,,2"}, Words{"activate", "shop"},
+        Words{"why", "--children"}, Words{"why", "shop", "--children"}, Words{"dump", "--", "1"}}) {
+    EXPECT_EQ(mistake(words).status, 129) << testing::PrintToString(words);
+  }
+  EXPECT_EQ(mistake({"why", "-p", "1", "sleep", "5"}).text,
+            "why: unexpected argument 'sleep'; did you mean -d 5?");
+}
+
+TEST(CommandLine, RecordsAPidForATime) {
+  const auto timed = parse_record({"record", "4711,4712", "-F", "99", "-d", "3"});
+  EXPECT_THAT(timed.pids(), ElementsAre(Pid{4711}, Pid{4712}));
+  EXPECT_EQ(timed.duration, std::chrono::seconds{3});
+  EXPECT_THAT(timed.perf_options.words(), ElementsAre("-F", "99"));
+  const auto by_command =
+      parse_record({"record", "-F", "99", "4711", "--lines", "--", "sleep", "5"});
+  EXPECT_THAT(by_command.pids(), ElementsAre(Pid{4711}));
+  EXPECT_THAT(by_command.command, ElementsAre("sleep", "5"));
+  EXPECT_TRUE(by_command.flags.lines);
+  EXPECT_TRUE(parse_record({"record", "--", "4711"}).launches());
+  EXPECT_THAT(parse_record({"record", "-p", "1", "--data"}).perf_options.words(),
+              ElementsAre("--data"));
+  EXPECT_EQ(mistake({"record", "-p", "1", "-dP"}).text,
+            "-d (perf's own is --data) P: expected 1 to 86400");
+  for (const auto& words :
+       {Words{"record", "1", "-d", "3", "--", "sleep", "5"}, Words{"record", "-d", "3", "true"},
+        Words{"record", "1", "-d", "0"}, Words{"record", "1", "-d", "-a"},
+        Words{"record", "1", "-d", "3", "--repeat", "1s/2s"}}) {
+    EXPECT_EQ(mistake(words).status, 129) << testing::PrintToString(words);
+  }
+}
+
+TEST(CommandLine, TakesTheOldNameOfTheDuration) {
+  EXPECT_EQ(std::get<WhyCommand>(parse({"why", "-p", "1", "--delay", "3"}).options).duration,
+            std::chrono::seconds{3});
 }
 
 TEST(CommandLine, RefersToPerfForItsOtherVerbs) {
@@ -262,7 +316,7 @@ TEST(CommandLine, RefusesChoicesThatExcludeEachOther) {
     Words line = {"record", "-p", "1"};
     line.insert(line.end(), words.begin(), words.end());
     EXPECT_EQ(mistake(line).status, 129) << words.front();
-    EXPECT_THAT(mistake(line).text, HasSubstr("-p cannot be combined")) << words.front();
+    EXPECT_THAT(mistake(line).text, HasSubstr("a PID cannot be combined")) << words.front();
   }
   EXPECT_EQ(mistake({"record", "-a", "--children"}).status, 129);
   EXPECT_EQ(mistake({"record", "-u", "no such user"}).status, 129);
@@ -330,8 +384,7 @@ TEST(CommandLine, DumpStopsOnlyOnRequest) {
 TEST(CommandLine, DumpNeedsOneKindOfTarget) {
   EXPECT_EQ(mistake({"dump"}).status, 129);
   EXPECT_THAT(mistake({"dump"}).text, HasSubstr("perf-pyinject status"));
-  EXPECT_THAT(mistake({"dump", "-p", "1", "-a"}).text, HasSubstr("-p cannot be combined"));
-  EXPECT_THAT(mistake({"dump", "7"}).text, HasSubstr("did you mean -p 7?"));
+  EXPECT_THAT(mistake({"dump", "-p", "1", "-a"}).text, HasSubstr("a PID cannot be combined"));
   EXPECT_THAT(mistake({"why", "-p", "7", "--", "sleep", "2"}).text,
               HasSubstr("'sleep'; did you mean -d 2?"));
 }

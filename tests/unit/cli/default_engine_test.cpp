@@ -178,7 +178,7 @@ TEST(DefaultEngine, IsLookedForOnlyIfNeeded) {
   for (const auto& words : {Line{"status"},
                             {"deactivate", "-p", "1"},
                             {"record", "--help"},
-                            {"flamegraph", "file"},
+                            {"flamegraph", "perf.data"},
                             {"record", "-p", "1", "--engine", "bpf"},
                             {"record", "-p", "1", "--functions"}}) {
     EXPECT_EQ(error_of([&] { return parse_command_line(words, {}, wrong); }), "") << words.front();

@@ -22,6 +22,12 @@ TEST(DidYouMean, FindsWhatIsNear) {
   EXPECT_EQ(guess("jion"), "join");
 }
 
+TEST(DidYouMean, FindsWhatBeginsSo) {
+  EXPECT_EQ(guess("rec"), "record");
+  EXPECT_EQ(guess("sta"), "status");
+  EXPECT_EQ(guess("st"), "none");
+}
+
 TEST(DidYouMean, DoesNotGuessWildly) {
   EXPECT_EQ(guess(""), "none");
   EXPECT_EQ(guess("x"), "none");

@@ -40,10 +40,10 @@ TEST(Manual, HasTheSectionsOfAManualPage) {
   const auto page = unescaped(manual_page(dump_verb, kDate));
   EXPECT_THAT(page, HasSubstr("\n.TH PERF-PYINJECT-DUMP 1 2026-11-25 "));
   EXPECT_THAT(page, HasSubstr("\n.SH NAME\nperf-pyinject-dump - "));
-  EXPECT_THAT(page, HasSubstr("\n.SH SYNOPSIS\n.EX\nperf-pyinject dump (-p PID"));
+  EXPECT_THAT(page, HasSubstr("\n.SH SYNOPSIS\n.EX\nperf-pyinject dump (PID"));
   EXPECT_THAT(page, HasSubstr("\n.TP\n.B \"--core FILE\"\nthe process in this core file"));
   EXPECT_THAT(page, HasSubstr("\n.SH EXIT STATUS\n0 each process"));
-  EXPECT_THAT(page, HasSubstr("\n.SH EXAMPLES\n.EX\nperf-pyinject dump -p 4711\n"));
+  EXPECT_THAT(page, HasSubstr("\n.SH EXAMPLES\n.EX\nperf-pyinject dump 4711\n"));
   EXPECT_THAT(page, HasSubstr("\n.SH SEE ALSO\n"));
 }
 

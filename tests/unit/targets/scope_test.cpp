@@ -46,6 +46,20 @@ TEST(ScopeTest, IsByUserNameAndControlGroup) {
   EXPECT_FALSE(is_in({.cgroup = "there/is/none"}, child.pid()));
 }
 
+TEST(ScopeTest, ANameIsAWordOfTheCommandLine) {
+  const std::vector<std::string> uvicorn{"python3", "-m", "uvicorn", "/srv/shop.py:app",
+                                         "--workers=4"};
+  for (const auto* const name : {"uvicorn", "shop.py", "shop", "app", "sh?p", "python3", "srv"}) {
+    EXPECT_TRUE(has_word(uvicorn, name)) << name;
+  }
+  for (const auto* const name : {"hop", "sho", "py", "", "shop.py:app"}) {
+    EXPECT_FALSE(has_word(uvicorn, name)) << name;
+  }
+  EXPECT_TRUE(has_word({"gunicorn: worker [shop]"}, "shop"));
+  EXPECT_FALSE(has_word({}, "*"));
+  EXPECT_FALSE(has_word({"", "::"}, "*"));
+}
+
 TEST(ScopeTest, UsersHaveNamesAndNumbers) {
   EXPECT_EQ(user_by_name("root"), 0U);
   EXPECT_EQ(user_by_name("1234"), 1234U);
