@@ -74,7 +74,9 @@ struct TopCommand {
 };
 
 struct WhyCommand {
-  base::Pid pid;
+  std::vector<base::Pid> pids;  // empty: the busiest in SCOPE
+  targets::Scope scope;
+  bool children = false;
   std::chrono::seconds duration{};
   int frequency = 0;  // per second and processor
   bool json = false;

@@ -6,17 +6,11 @@
 #include "bpf/sampler.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
-#include "procfs/stat.hpp"
-#include "procfs/tasks.hpp"
-#include "pyinject/base/error.hpp"
 #include "pyinject/python/detector.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <thread>
 #include <vector>
 
 #include <unistd.h>
@@ -25,39 +19,9 @@ namespace pyinject::cli {
 
 namespace {
 
-using std::chrono::steady_clock;
 using targets::ProcessStatus;
 
 constexpr std::size_t kMostListed = 18;
-
-struct CpuTime {
-  std::uint64_t start_time = 0;
-  std::uint64_t ticks = 0;
-};
-using CpuTimes = std::map<base::Pid, CpuTime>;
-
-CpuTimes cpu_times() {
-  CpuTimes times;
-  for (const auto pid : procfs::list_processes()) {
-    if (const auto stat = procfs::read_stat(pid)) {
-      times[pid] = {.start_time = stat->start_time, .ticks = stat->cpu_ticks};
-    }
-  }
-  return times;
-}
-
-CpuShares shares_of(const CpuTimes& before, const CpuTimes& after, double seconds) {
-  const auto ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  CpuShares shares;
-  for (const auto& [pid, time] : after) {
-    const auto found = before.find(pid);
-    if (found != before.end() && found->second.start_time == time.start_time) {
-      shares[pid] =
-          static_cast<double>(time.ticks - found->second.ticks) / ticks_per_second / seconds;
-    }
-  }
-  return shares;
-}
 
 std::vector<std::string> row_of(const ProcessStatus& status, const CpuShares& shares) {
   const auto share = shares.find(status.pid);
@@ -116,19 +80,13 @@ namespace {
 // Takes half a second, in which it measures the use of the CPUs.
 int run_overview(const CommandLine& /*line*/, Reporter& /*reporter*/,
                  const Terminal& /*terminal*/) {
-  constexpr std::chrono::milliseconds kLeast{500};
-  const auto begin = steady_clock::now();
-  const auto before = cpu_times();
+  const CpuMeter meter;
   const auto detector = python::make_detector();
   const auto observer =
       bpf::built_in() ? python::make_detector(python::Purpose::kObserve) : nullptr;
   const auto report = targets::report_status(*detector, {}, observer.get());
-  std::this_thread::sleep_until(begin + kLeast);
-  const std::chrono::duration<double> passed = steady_clock::now() - begin;
-  base::write_all(
-      STDOUT_FILENO,
-      to_overview(report, shares_of(before, cpu_times(), passed.count()), output_width()),
-      "standard output");
+  base::write_all(STDOUT_FILENO, to_overview(report, meter.shares(), output_width()),
+                  "standard output");
   return 0;
 }
 

@@ -7,11 +7,11 @@
 #include "cli/terminal.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
+#include "cli/why_choice.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/targets/stop_signals.hpp"
-#include "targets/examine_all.hpp"
 #include "why/profile.hpp"
 #include "why/recorder.hpp"
 #include "why/report.hpp"
@@ -41,16 +41,21 @@ constexpr int kDefaultOfWhy = 499;  // samples per second and CPU
 constexpr int kMostOfWhy = 5'000;
 
 constexpr auto kWhyOptions = std::to_array<Option>({
-    repeated({"-p, --pid PID", "this process; of its children only how much they work",
-              Completed::kPids}),
-    rows::kDuration.with("how long to record (default: 5)"),
+    under("which process: the busiest of", rows::kPid),
+    rows::kChildren.with("also their Python children: the workers of a server"),
+    rows::kAllCpus.with("all Python processes (default)"),
+    rows::kUid,
+    rows::kComm,
+    rows::kCgroup,
+    under("how", rows::kDuration.with("how long to record (default: 5)")),
     rows::kFreq.with("samples per second and CPU (default: 499)"),
     rows::kWritten,
     {"--json", "for programs: docs/why-json.md describes the fields"},
 });
 
 constexpr std::string_view kWhyHelp =
-    R"(usage: perf-pyinject why PID [OPTION...]
+    R"(usage: perf-pyinject why [PID[,PID...] | NAME | -a | -u USER | --comm GLOB |
+                          -G CGROUP] [OPTION...]
 
 Records a Python process for some seconds and prints where the wall time of its
 threads goes: Python, C functions, the garbage collector, imports, the kernel,
@@ -70,9 +75,9 @@ it does not wait for a request, an event, another thread or the end of a sleep.
 exit status: 0; 125 the process cannot be recorded; 129 usage
 
 examples:
-  perf-pyinject why -p 4711
-  perf-pyinject why -p 4711 -d 30 -o web.html
-  perf-pyinject why --json -p 4711 | jq -r .cause
+  perf-pyinject why
+  perf-pyinject why shop -d 30 -o web.html
+  perf-pyinject why 4711 --json | jq -r .cause
 )";
 
 void parse_why(const VerbArguments& arguments, CommandLine& line) {
@@ -81,16 +86,17 @@ void parse_why(const VerbArguments& arguments, CommandLine& line) {
   if (line.help) {
     return;
   }
-  if (parsed.pids.size() != 1) {
-    throw CommandLineError{
-        "why needs one process: -p PID; perf-pyinject status lists the Python processes", kUsage};
+  if (parsed.has("children") && parsed.pids.empty()) {
+    throw CommandLineError{"--children is for -p", kUsage};
   }
   const auto output = parsed.value("output");
   if (output) {
     ProfileFile::require_suffix(*output);
   }
   line.options = WhyCommand{
-      .pid = parsed.pids.front(),
+      .pids = parsed.pids,
+      .scope = parse_scope(parsed),
+      .children = parsed.has("children"),
       .duration = std::chrono::seconds{parse_whole(parsed.value("duration").value_or("5"), "-d",
                                                    kMostSeconds)},
       .frequency = parse_whole(parsed.value("freq").value_or(std::to_string(kDefaultOfWhy)), "-F",
@@ -112,20 +118,16 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
   auto& logger = reporter.logger();
   targets::StopSignals signals;
   const auto detector = python::make_detector(python::Purpose::kObserve);
-  const auto examined = targets::examine_all(*detector, {command.pid}, base::Cancellation::never(),
-                                             targets::kPatienceNamed);
-  const auto& detection = examined.front().detection;
-  if (const auto* const refused = std::get_if<python::Refused>(&detection)) {
-    logger.error("pid {}: {}", command.pid.value(),
-                 base::printable(python::describe(refused->refusal)));
+  auto chosen = choose_process(command, *detector, logger);
+  if (!chosen) {
     return kFailure;
   }
-  auto opened = why::Recorder::open(std::get<python::Target>(detection),
-                                    nanoseconds{std::chrono::seconds{1}} / command.frequency);
+  const auto pid = chosen->target.id.pid.value();
+  auto opened =
+      why::Recorder::open(chosen->target, nanoseconds{std::chrono::seconds{1}} / command.frequency);
   if (const auto* const why = std::get_if<std::string>(&opened)) {
     logger.error("why: {}", *why);
-    logger.info("without that: perf-pyinject dump -p {} prints what each thread does now",
-                command.pid.value());
+    logger.info("without that: perf-pyinject dump -p {} prints what each thread does now", pid);
     return kFailure;
   }
   auto& recorder = *std::get<std::unique_ptr<why::Recorder>>(opened);
@@ -133,15 +135,16 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
   if (command.output) {
     file.emplace(*command.output);
   }
+  logger.info("recording pid {} for {} s", pid, command.duration.count());
   record(recorder, command, signals);
   auto recording = recorder.finish();
   const auto accounts = why::account(recording);
-  const auto report = why::make_report(recording, accounts);
+  auto report = why::make_report(recording, accounts);
+  report.considered = std::move(chosen->considered);
   base::write_all(STDOUT_FILENO, command.json ? why::to_json(report) : why::to_text(report),
                   "standard output");
   if (file) {
-    file->write(why::to_profile(recording, accounts), fmt::format("why -p {}", command.pid.value()),
-                logger);
+    file->write(why::to_profile(recording, accounts), fmt::format("why -p {}", pid), logger);
   }
   return 0;
 }

@@ -86,6 +86,10 @@ DescendantsUsage read_descendants_usage(base::Pid pid) {
       by_parent.emplace(parent, *std::move(stat));
     }
   }
+  static const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  const auto time_of = [](std::uint64_t ticks) {
+    return std::chrono::nanoseconds{ticks * 1'000'000'000 / per_second};
+  };
   const auto root = read_stat(pid);
   auto ticks = root ? root->waited_ticks : 0;
   DescendantsUsage usage;
@@ -96,12 +100,12 @@ DescendantsUsage read_descendants_usage(base::Pid pid) {
     for (auto each = first; each != last; ++each) {
       ticks += each->second.cpu_ticks + each->second.waited_ticks;
       ++usage.processes;
+      usage.living[each->second.pid] = time_of(each->second.cpu_ticks);
       parents.push_back(each->second.pid);
     }
     by_parent.erase(first, last);  // pids that are reused meanwhile may make a circle
   }
-  static const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  usage.on_cpu = std::chrono::nanoseconds{ticks * 1'000'000'000 / per_second};
+  usage.on_cpu = time_of(ticks);
   return usage;
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -40,6 +41,8 @@ struct MachineUsage {
 struct DescendantsUsage {
   std::size_t processes = 0;          // that exist
   std::chrono::nanoseconds on_cpu{};  // in whole ticks
+  // The same of each process that exists, without its own descendants.
+  std::map<base::Pid, std::chrono::nanoseconds> living = {};
 };
 // Throws as read_stat().
 [[nodiscard]] DescendantsUsage read_descendants_usage(base::Pid pid);

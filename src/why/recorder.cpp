@@ -121,7 +121,7 @@ void Recorder::begin() {
     }
   }
   at_begin_.machine = procfs::read_machine_usage();
-  at_begin_.descendants = procfs::read_descendants_usage(target_.id.pid).on_cpu;
+  at_begin_.descendants = procfs::read_descendants_usage(target_.id.pid);
   recording_.at_begin = list_threads();
   add_usage();
   at_begin_.threads = usage_;
@@ -407,8 +407,13 @@ Recording Recorder::finish() {
   recording_.end = now();
   rings_->disable();
   recording_.descendants = procfs::read_descendants_usage(target_.id.pid);
-  recording_.descendants.on_cpu =
-      std::max<nanoseconds>(recording_.descendants.on_cpu - at_begin_.descendants, nanoseconds{0});
+  recording_.descendants.on_cpu = std::max<nanoseconds>(
+      recording_.descendants.on_cpu - at_begin_.descendants.on_cpu, nanoseconds{0});
+  for (auto& [pid, on_cpu] : recording_.descendants.living) {
+    const auto before = at_begin_.descendants.living.find(pid);
+    on_cpu -= before == at_begin_.descendants.living.end() ? nanoseconds{0}
+                                                           : std::min(before->second, on_cpu);
+  }
   drain();
   for (auto& stack : recording_.python) {
     const auto corrected = corrected_.find({stack.tid, stack.time});

@@ -82,7 +82,7 @@ class Recorder {
   struct {
     std::map<std::uint32_t, procfs::ThreadUsage> threads;
     std::optional<procfs::MachineUsage> machine;
-    std::chrono::nanoseconds descendants{};
+    procfs::DescendantsUsage descendants;
   } at_begin_;
   std::map<std::uint32_t, procfs::ThreadUsage> usage_;  // the latest of each thread
   std::set<std::string> listening_;                     // ports

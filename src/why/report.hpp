@@ -56,6 +56,13 @@ struct Unusual {
   std::string next = {};  // a command; may be empty
 };
 
+// One of several processes from which the command line lets the tool choose.
+struct Considered {
+  int pid = 0;
+  std::string command = {};
+  double cpu = 0;  // share of one CPU before the recording
+};
+
 struct Report {
   int pid = 0;
   std::string command = {};
@@ -78,6 +85,7 @@ struct Report {
   std::uint64_t snapshots = 0;
   perfdata::StackCounts kinds = {};  // of the stacks of the samples
   std::uint64_t lost = 0;
+  std::vector<Considered> considered = {};  // the busiest first; empty: it was named alone
 };
 
 // ACCOUNTS: of RECORDING.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -99,6 +100,12 @@ std::string to_json(const Report& report) {
   for (const auto kind : bpf::kKindsOfStacks) {
     stacks[std::string{perfdata::name(kind)}] = report.kinds.of(kind);
   }
+  auto considered = ordered_json::array();
+  for (const auto& each : report.considered) {
+    considered.push_back({{"pid", each.pid},
+                          {"command", text_or_null(each.command)},
+                          {"cpu", std::round(each.cpu * 1000) / 1000}});
+  }
   const ordered_json all{
       {"version", kVersion},
       {"pid", report.pid},
@@ -122,7 +129,8 @@ std::string to_json(const Report& report) {
       {"stacks", std::move(stacks)},
       {"switches", report.switches},
       {"snapshots", report.snapshots},
-      {"lost", report.lost}};
+      {"lost", report.lost},
+      {"considered", std::move(considered)}};
   constexpr int kIndent = 2;
   return all.dump(kIndent, ' ', false, json::error_handler_t::replace) + "\n";
 }

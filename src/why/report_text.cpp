@@ -92,6 +92,21 @@ void add_holders(const std::vector<Holder>& holders, std::string_view title, std
   }
 }
 
+std::string considered_text(const std::vector<Considered>& considered) {
+  constexpr std::size_t kMost = 6;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(considered.size(), kMost); ++i) {
+    text += fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ", considered[i].pid,
+                        considered[i].cpu * 100);
+  }
+  return text.empty() ? text
+                      : fmt::format("the busiest of {}, by their use of a CPU just before: {}{}\n",
+                                    base::counted(considered.size(), "process", "processes"), text,
+                                    considered.size() > kMost
+                                        ? fmt::format(" and {} more", considered.size() - kMost)
+                                        : "");
+}
+
 }  // namespace
 
 std::string to_text(const Report& report) {
@@ -99,6 +114,7 @@ std::string to_text(const Report& report) {
   if (!report.next.empty()) {
     text += fmt::format("next: {}\n", report.next);
   }
+  text += considered_text(report.considered);
   const auto groups = std::min(report.groups.size(), kShownGroups);
   for (std::size_t i = 0; i < groups; ++i) {
     add_group(report.groups[i], report.length, text);

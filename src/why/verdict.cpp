@@ -147,7 +147,7 @@ class Judge {
   [[nodiscard]] bool descendants_work() const;
   [[nodiscard]] std::string descendants_text() const;
   [[nodiscard]] std::string descendants_command() const {
-    return fmt::format("perf-pyinject top -p {} --children", recording_.pid);
+    return fmt::format("perf-pyinject why -p {} --children", recording_.pid);
   }
   [[nodiscard]] std::string most_wait(const std::map<Line, std::size_t>& all,
                                       std::string_view kind) const;
@@ -227,9 +227,18 @@ bool Judge::descendants_work() const {
 }
 
 std::string Judge::descendants_text() const {
-  const auto count = recording_.descendants.processes;
-  return fmt::format("its {} {} CPUs", count == 1 ? "child process uses" : "child processes use",
-                     short_number(share(on_cpu_of_descendants(), report_.length)));
+  const auto& [count, on_cpu, living] = recording_.descendants;
+  auto text =
+      fmt::format("its {} {} CPUs", count == 1 ? "child process uses" : "child processes use",
+                  short_number(share(on_cpu_of_descendants(), report_.length)));
+  const auto busiest =
+      std::ranges::max_element(living, {}, [](const auto& each) { return each.second; });
+  if (busiest != living.end() && busiest->second.count() != 0 && 2 * busiest->second >= on_cpu) {
+    text += fmt::format(
+        ", pid {} {}", busiest->first.value(),
+        short_number(share(static_cast<std::uint64_t>(busiest->second.count()), report_.length)));
+  }
+  return text;
 }
 
 // Where most of them wait, of ALL by line.
@@ -261,7 +270,12 @@ void Judge::set_cause() {
   if (facts.use == Use::kC && !place.detail.empty()) {
     text += fmt::format(" ({})", base::printable(place.detail));
   }
-  set(facts.cause, std::move(text), next_of(recording_, facts.next));
+  const bool for_workers = facts.use == Use::kChild && descendants_work();
+  if (for_workers) {
+    text += "; " + descendants_text();
+  }
+  set(facts.cause, std::move(text),
+      for_workers ? descendants_command() : next_of(recording_, facts.next));
 }
 
 // Where the callbacks of thread TID spent most of the time of BLOCKS: the function, and in it the
@@ -318,7 +332,7 @@ bool Judge::judge_loops(const std::vector<LoopBlock>& blocks) {
 }
 
 void Judge::add_descendants() {
-  if (descendants_work() && report_.cause != "nothing") {
+  if (descendants_work() && report_.cause != "nothing" && report_.cause != "child") {
     add("children", descendants_text(), descendants_command());
   }
 }

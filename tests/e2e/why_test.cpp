@@ -249,6 +249,51 @@ TEST_P(WhyOfOne, SaysWhoHasTheGil) {
   EXPECT_GT(in_compute, 0.9 * known);
 }
 
+// A parent with three workers, of which the second works.
+TEST_P(WhyOfOne, ExaminesTheBusiestWorkerOfAServer) {
+  const TempDir directory;
+  const auto name = directory.path().filename().string();  // a word that no other process has
+  PythonProcess python{*plain_interpreter(GetParam()),
+                       R"(
+import os
+parent = os.getpid()
+end, held = os.pipe()
+def serve():
+    while os.getppid() == parent: pass
+def wait():
+    os.read(end, 1)
+workers = []
+for number in range(3):
+    workers.append(os.fork())
+    if workers[-1] == 0:
+        os.close(held)
+        serve() if number == 1 else wait()
+        os._exit(0)
+print('ready', flush=True)
+print(workers[1], flush=True)
+os.wait()
+)",
+                       {.interpreter_args = {}, .args = {name}, .child = {}}};
+  const auto busy = std::stoi(python.read_line());
+  const auto parent = std::to_string(python.pid().value());
+  const auto why = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {tool(), "why", "--json", "-d", "1"});
+    const auto result = run(words);
+    EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+    return json::parse(result.out);
+  };
+  for (const auto& report : {why({name}), why({parent, "--children"})}) {
+    EXPECT_EQ(report.at("pid"), busy);
+    EXPECT_EQ(report.at("considered").size(), 4U);
+    EXPECT_EQ(report.at("considered").at(0).at("pid"), busy);
+    EXPECT_THAT(report.at("verdict"), HasSubstr(" serve "));
+  }
+  const auto alone = why({parent});
+  EXPECT_EQ(alone.at("pid"), python.pid().value());
+  EXPECT_EQ(alone.at("cause"), "child");
+  EXPECT_THAT(alone.at("considered"), IsEmpty());
+}
+
 // One at a time, hundreds a second.
 TEST_P(WhyOfOne, AccountsForThreadsThatStartAndEnd) {
   const RunningService running{*plain_interpreter(GetParam()), "threads"};
@@ -363,7 +408,7 @@ time.sleep(3600)
   const auto pid = std::to_string(python.pid().value());
   const auto shown = run({tool(), "why", "-p", pid, "-d", "1"});
   EXPECT_THAT(shown.out, AllOf(HasSubstr(": idle: "), HasSubstr("; its child processes use "),
-                               HasSubstr("next: perf-pyinject top -p " + pid + " --children")))
+                               HasSubstr("next: perf-pyinject why -p " + pid + " --children")))
       << shown.err;
 }
 
@@ -390,10 +435,19 @@ TEST(WhyTool, KnowsTheFormatByTheName) {
   EXPECT_THAT(refused.err, HasSubstr("-o why.svg: expected a name that ends with one of: .html"));
 }
 
-TEST(WhyTool, NeedsOneProcess) {
-  const auto refused = run({tool(), "why"});
-  EXPECT_EQ(refused.status.code, 129);
-  EXPECT_THAT(refused.err, HasSubstr("why needs one process: -p PID"));
+TEST(WhyTool, SaysThatNoProcessHasTheName) {
+  const TempDir directory;
+  const auto name = directory.path().filename().string() + "x";
+  for (const auto& verb :
+       std::vector<std::vector<std::string>>{{"why"}, {"status"}, {"top", "--once", "-d", "1"}}) {
+    std::vector<std::string> words{tool()};
+    words.insert(words.end(), verb.begin(), verb.end());
+    words.push_back(name);
+    const auto refused = run(words);
+    EXPECT_EQ(refused.status.code, 125);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_THAT(refused.err, HasSubstr("no Python process is selected"));
+  }
 }
 
 }  // namespace

@@ -200,7 +200,11 @@ TEST(CommandLine, TakesPidsAndANameWithoutAnOption) {
   EXPECT_TRUE(dump({"dump", "1,2", "--stop", "3"}).stop);
   EXPECT_EQ(dump({"dump", "shop*", "-u", "0"}).scope.name, "shop*");
   EXPECT_EQ(dump({"dump", "shop*", "-u", "0"}).scope.user, uid_t{0});
-  EXPECT_EQ(why({"why", "7", "-d", "3"}).pid, Pid{7});
+  EXPECT_TRUE(why({"why"}).pids.empty());
+  EXPECT_THAT(why({"why", "7", "--children"}).pids, ElementsAre(Pid{7}));
+  EXPECT_TRUE(why({"why", "7", "--children"}).children);
+  EXPECT_EQ(why({"why", "shop", "-d", "3"}).duration, std::chrono::seconds{3});
+  EXPECT_EQ(why({"why", "shop", "-d", "3"}).scope.name, "shop");
   EXPECT_THAT(std::get<ActivateCommand>(parse({"activate", "5"}).options).pids,
               ElementsAre(Pid{5}));
   for (const auto& words :

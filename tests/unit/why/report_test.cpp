@@ -184,10 +184,37 @@ TEST_F(ReportTest, SaysHowMuchTheChildrenWorkOfAProcessThatIsIdleOrNot) {
   sighting(1, 5, Use::kSleep);
   const auto idle = report();
   EXPECT_THAT(idle.verdict, HasSubstr("; its child processes use 200 CPUs"));
-  EXPECT_EQ(idle.next, "perf-pyinject top -p 7 --children");
+  EXPECT_EQ(idle.next, "perf-pyinject why -p 7 --children");
   EXPECT_THAT(unusual(idle), Not(testing::Contains("children")));
   busy(1);
   EXPECT_THAT(unusual(report()), testing::Contains("children"));
+}
+
+TEST_F(ReportTest, NamesTheChildThatUsesMost) {
+  recording.descendants = {.processes = 3,
+                           .on_cpu = std::chrono::milliseconds{60},
+                           .living = {{base::Pid{8}, std::chrono::milliseconds{50}},
+                                      {base::Pid{9}, std::chrono::milliseconds{10}}}};
+  thread(1, "main");
+  out(1, 0, Use::kChild);
+  const auto waiting = report();
+  EXPECT_EQ(waiting.cause, "child");
+  EXPECT_THAT(waiting.verdict, HasSubstr("; its child processes use 0.6 CPUs, pid 8 0.5"));
+  EXPECT_EQ(waiting.next, "perf-pyinject why -p 7 --children");
+  EXPECT_THAT(unusual(waiting), Not(testing::Contains("children")));
+  recording.descendants.living.at(base::Pid{8}) = std::chrono::milliseconds{20};
+  EXPECT_THAT(report().verdict, Not(HasSubstr("pid 8")));
+}
+
+TEST_F(ReportTest, SaysWhatWasConsidered) {
+  thread(1, "main");
+  auto made = report();
+  EXPECT_THAT(to_text(made), Not(HasSubstr("busiest")));
+  made.considered = {{.pid = 7, .command = "a", .cpu = 0.5}, {.pid = 8, .command = "b", .cpu = 0}};
+  EXPECT_THAT(to_text(made), HasSubstr("\nthe busiest of 2 processes, by their use of a CPU just "
+                                       "before: 7 50 %, 8 0 %\n"));
+  made.considered.resize(9);
+  EXPECT_THAT(to_text(made), HasSubstr(" and 3 more\n"));
 }
 
 TEST_F(ReportTest, ShowsTheCallersOfTheStandardLibrary) {
