@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 namespace pyinject::inspect {
@@ -16,6 +17,7 @@ namespace {
 // Retries for a stack that does not settle.
 constexpr int kAttemptsToSettle = 8;
 constexpr std::chrono::milliseconds kPatienceForUnsettled{100};  // for all threads of a process
+constexpr std::chrono::milliseconds kPauseForUnreadable{1};
 
 }  // namespace
 
@@ -60,6 +62,18 @@ void PythonSide::read(std::span<const base::Tid> tids) {
   const auto deadline = base::Deadline::after(kPatienceForUnsettled);
   auto left = not_good();
   for (int i = 0; i < kAttemptsToSettle && !left.empty() && !deadline.expired(); ++i) {
+    take(reader_->read(left));
+    left = not_good();
+  }
+  // A thread that waits for a processor in the middle of a call has no stack before it goes on.
+  const auto keep_unreadable = [&] {
+    std::erase_if(left, [this](base::Tid tid) { return !stacks_[tid].unreadable; });
+  };
+  for (keep_unreadable(); !left.empty() && !deadline.expired(); keep_unreadable()) {
+    std::this_thread::sleep_for(kPauseForUnreadable);
+    for (const auto tid : left) {
+      stacks_.erase(tid);  // it may have exited
+    }
     take(reader_->read(left));
     left = not_good();
   }

@@ -227,7 +227,9 @@ class DumpInterpreters : public testing::TestWithParam<Build> {
       GTEST_SKIP() << "no " << name(GetParam()) << " (scripts/pythons)";
     }
   }
-  // The chains of all threads in COUNT dumps of sub_interpreters.py.
+  // The chains of all threads in COUNT dumps of sub_interpreters.py. Those that dump says are not
+  // whole are counted in unsettled_: on a busy machine, a thread may wait for a processor in the
+  // middle of a call.
   [[nodiscard]] std::vector<Chain> dump(const std::string& mode, int count) {
     std::vector<Chain> chains;
     PythonOptions options;
@@ -239,6 +241,10 @@ class DumpInterpreters : public testing::TestWithParam<Build> {
       EXPECT_EQ(dumped.status, ExitStatus{}) << dumped.err;
       const auto process = nlohmann::json::parse(dumped.out).at("processes").at(0);
       for (const auto& thread : process.at("threads")) {
+        if (!thread.at("settled").get<bool>()) {
+          ++unsettled_;
+          continue;
+        }
         auto& chain = chains.emplace_back();
         for (const auto& frame : thread.at("frames")) {
           chain.insert(chain.begin(), frame.at("function").get<std::string>());
@@ -249,6 +255,7 @@ class DumpInterpreters : public testing::TestWithParam<Build> {
   }
 
   std::optional<Interpreter> python_;
+  std::size_t unsettled_ = 0;
 };
 
 TEST_P(DumpInterpreters, AreInTheOrderOfTheirCalls) {
@@ -273,7 +280,8 @@ TEST_P(DumpInterpreters, AreThoseOfTheirThreads) {
 // Their states and code objects are freed while they are read.
 TEST_P(DumpInterpreters, ShortLivedOnesAreComplete) {
   const auto chains = dump("hasty", 50);
-  EXPECT_EQ(chains.size(), 250U);
+  EXPECT_EQ(chains.size() + unsettled_, 250U);
+  EXPECT_TRUE(share_is_at_least({.count = chains.size(), .all = 250}, 0.9)) << unsettled_;
   for (const auto& chain : chains) {
     EXPECT_TRUE(!chain.empty() && (chain.front() == "Thread._bootstrap" ||
                                    begins({"<module>", "Event.wait", "Condition.wait"}, chain)))
