@@ -248,7 +248,7 @@ TEST_F(RootFiles, TemporaryRecordingIsRemovedIfItsDiskIsFull) {
     GTEST_SKIP() << lacks;
   }
   const auto result = run({"unshare", "--mount", "sh", "-c",
-                           "mount -t tmpfs -o size=16k none /mnt && export TMPDIR=/mnt && "
+                           "mount -t tmpfs -o size=4k none /mnt && export TMPDIR=/mnt && "
                            "{ \"$@\"; status=$?; ls /mnt; exit $status; }",
                            "sh", tool(), "export", "-f", "folded", "-p", say(python_->pid()), "-d",
                            "1", "--engine", "bpf", "-o", "/dev/null"});
