@@ -131,7 +131,7 @@ def seldom():
 # Touches memory that it has given back before.
 def faults():
     size = 64 << 20
-    memory = mmap.mmap(-1, size)
+    memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # a shared one keeps its pages
     one = struct.pack("B", 1) * (size // 4096)
     ready()
     while True:
