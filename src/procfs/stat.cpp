@@ -79,6 +79,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
               .start_time = *start_time,
               .processor = *processor,
               .real_time = *priority != 0,
+              .has_memory = number(23).value_or(0) != 0,
               .stack_begin = address(28),
               .arguments_begin = address(48),
               .environment_begin = address(50),
@@ -110,11 +111,14 @@ bool has_ended(const base::ProcessId& id) {
   return ::kill(id.pid.value(), 0) != 0 && errno == ESRCH;
 }
 
+bool is_of_another(const Stat& stat, base::RemoteAddress stack_begin) {
+  return stat.has_memory && stat.stack_begin != stack_begin;
+}
+
 bool runs_another(const base::ProcessId& id, base::RemoteAddress stack_begin) {
   try {
     const auto stat = stack_begin.is_null() ? std::nullopt : read_stat(id.pid);
-    return stat && stat->start_time == id.start_time && !stat->stack_begin.is_null() &&
-           stat->stack_begin != stack_begin;  // null: it is exiting
+    return stat && stat->start_time == id.start_time && is_of_another(*stat, stack_begin);
   } catch (const base::Error&) {
     return false;
   }

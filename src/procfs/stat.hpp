@@ -23,8 +23,9 @@ struct Stat {
   std::uint64_t start_time = 0;  // clock ticks since boot
   int processor = 0;             // the one it last ran on
   bool real_time = false;        // real-time scheduling: SCHED_FIFO and the like
+  bool has_memory = false;       // false: it exits, or is a kernel thread
   // Where exec placed the first thread's stack: differs between program images, unless address
-  // space is not randomized; null without permission to trace.
+  // space is not randomized; null without permission to trace, and during an exec.
   base::RemoteAddress stack_begin;
   // Where exec placed the arguments' text; null without permission to trace.
   base::RemoteAddress arguments_begin;
@@ -52,9 +53,12 @@ struct Stat {
 // read_stat().
 [[nodiscard]] bool has_ended(const base::ProcessId& id);
 
-// Whether process ID has provably executed another program than the one with STACK_BEGIN. That is
-// not seen if both have the same, as without address space randomization.
+// Whether process ID has executed another program than the one with STACK_BEGIN, or is just doing
+// that: it then has the new program's memory, and no stack yet. Not seen if both stacks begin at
+// the same address, as without address space randomization.
 [[nodiscard]] bool runs_another(const base::ProcessId& id, base::RemoteAddress stack_begin);
+// The same of the process with STAT.
+[[nodiscard]] bool is_of_another(const Stat& stat, base::RemoteAddress stack_begin);
 
 // As has_ended(), but waits up to 100 ms for a process that is exiting right now: a process without
 // memory causes many other kinds of failure. False also if the state cannot be determined.

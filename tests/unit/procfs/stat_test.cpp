@@ -28,6 +28,7 @@ TEST(ParseStat, TakesTheFields) {
   EXPECT_EQ(stat->start_time, 987654U);
   EXPECT_EQ(stat->processor, 5);
   EXPECT_FALSE(stat->real_time);
+  EXPECT_TRUE(stat->has_memory);
 }
 
 TEST(ParseStat, KnowsWhereStackAndEnvironmentAre) {
@@ -41,6 +42,20 @@ TEST(ParseStat, KnowsWhereStackAndEnvironmentAre) {
   EXPECT_EQ(parse_stat(text + "\n")->arguments_begin.value(), 48U);
   EXPECT_EQ(parse_stat(text + "\n")->environment_begin.value(), 50U);
   EXPECT_EQ(parse_stat(text + "\n")->environment_end.value(), 51U);
+}
+
+// The memory of a program that is just being executed has no stack yet.
+TEST(ParseStat, TellsAnExecFromAnExit) {
+  const auto stat_of = [](const std::string& size, const std::string& stack) {
+    return *parse_stat("4711 (python3) S 1 2 3 4 5 4194560 7 8 9 10 11 12 13 14 20 0 3 0 987654 " +
+                       size + " 2 18446744073709551615 26 27 " + stack +
+                       " 29 30 31 32 33 34 35 36 37 17 5 0 1 42\n");
+  };
+  const base::RemoteAddress stack{28};
+  EXPECT_FALSE(is_of_another(stat_of("1", "28"), stack));
+  EXPECT_TRUE(is_of_another(stat_of("1", "29"), stack));
+  EXPECT_TRUE(is_of_another(stat_of("1", "0"), stack)) << "during the exec";
+  EXPECT_FALSE(is_of_another(stat_of("0", "0"), stack)) << "exits";
 }
 
 TEST(ParseStat, IsNotDeceivedByTheName) {
