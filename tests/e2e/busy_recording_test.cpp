@@ -101,9 +101,8 @@ TEST_F(BusyRecording, EndsWhileItCountsCalls) {
     targets.push_back(std::make_unique<PythonProcess>(*python, kCallsWithoutPause));
     pids.push_back(std::to_string(targets.back()->pid().value()));
   }
-  const auto result =
-      run_tool({"record", "--functions", "-p", fmt::format("{}", fmt::join(pids, ",")), "-o",
-                directory_ / "data", "--", "sleep", "1"});
+  const auto result = run_tool({"record", "--functions", "-o", directory_ / "data",
+                                fmt::format("{}", fmt::join(pids, ",")), "-d", "1"});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
 }
 

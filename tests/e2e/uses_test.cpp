@@ -163,8 +163,8 @@ TEST_P(UsesOfTime, IncludeTheCollectorWithTheTrampolineIfItsFunctionsHaveNames) 
   const TempDir directory;
   const auto data = (directory.path() / "uses.data").string();
   ToldTimes told{python_};
-  const auto recorded = run({tool(), "record", "-p", pid_, "-F", "999", "-e", "cpu-clock", "-o",
-                             data, "--", "sleep", "4"});
+  const auto recorded =
+      run({tool(), "record", pid_, "-F", "999", "-e", "cpu-clock", "-o", data, "-d", "4"});
   const auto shares = told.shares();
   ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
   python_.pause();
