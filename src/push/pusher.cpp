@@ -99,11 +99,14 @@ void Pusher::finish() {
 }
 
 PushCounts Pusher::counts() const {
+  if (spool_) {
+    return spool_->totals(counts_);
+  }
   return {.pushed = counts_.pushed,
           .retried = counts_.retried,
-          .dropped = counts_.dropped + (spool_ ? spool_->dropped() : 0),
+          .dropped = counts_.dropped,
           .merged = counts_.merged,
-          .spooled = spool_ ? spool_->count() : 0};
+          .spooled = 0};
 }
 
 std::optional<std::string> Pusher::next_file() {

@@ -115,33 +115,29 @@ void Sender::send(const SpoolEntry& entry) {
     due_ = Deadline::after(next);
     return;
   }
-  spool_.remove(entry.id);
+  const bool accepted = verdict == Verdict::kAccepted;
+  const auto remark = accepted && store_.remark != nullptr ? store_.remark(answer.body) : Remark{};
+  spool_.remove(entry.id, accepted && remark.rejected == 0 ? counts_.pushed : counts_.dropped);
   const bool again = backoff_.failures() != 0;
   backoff_.reset();
-  if (verdict == Verdict::kAccepted) {
-    note_accepted(answer, again);
+  if (accepted) {
+    note_accepted(remark, again);
   } else {
-    ++counts_.dropped;
     logger_.warning("--push {}: the server refused a profile, which is dropped: {}", name_,
                     answer.why);
   }
   wake();  // there may be more
 }
 
-void Sender::note_accepted(const Answer& answer, bool again) {
+void Sender::note_accepted(const Remark& remark, bool again) {
   if (again) {
     logger_.info("--push {}: the server takes profiles again", name_);
   }
-  const auto remark = store_.remark == nullptr ? Remark{} : store_.remark(answer.body);
   if (remark.rejected != 0) {
-    ++counts_.dropped;
     logger_.warning("--push {}: the server rejected {} of a request, which is dropped{}{}", name_,
                     base::counted(remark.rejected, "profile"), remark.text.empty() ? "" : ": ",
                     remark.text);
-    return;
-  }
-  ++counts_.pushed;
-  if (!remark.text.empty()) {
+  } else if (!remark.text.empty()) {
     logger_.debug("--push {}: the server says: {}", name_, remark.text);
   }
 }

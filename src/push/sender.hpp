@@ -43,7 +43,7 @@ class Sender {
   bool wait_for_turn();
   void send(const SpoolEntry& entry);
   // AGAIN: after failures.
-  void note_accepted(const Answer& answer, bool again);
+  void note_accepted(const Remark& remark, bool again);
   void note_failure(const std::string& why, std::chrono::milliseconds next);
   [[nodiscard]] bool must_give_up();
 

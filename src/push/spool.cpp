@@ -242,11 +242,21 @@ void Spool::put_back(const std::string& id) {
   }
 }
 
-void Spool::remove(const std::string& id) {
+void Spool::remove(const std::string& id, std::atomic<std::uint64_t>& counter) {
   const std::lock_guard lock{mutex_};
   if (const auto known = find(id); known != known_.end()) {
     forget(known);
   }
+  ++counter;
+}
+
+PushCounts Spool::totals(const LiveCounts& live) const {
+  const std::lock_guard lock{mutex_};
+  return {.pushed = live.pushed,
+          .retried = live.retried,
+          .dropped = live.dropped + dropped_,
+          .merged = live.merged,
+          .spooled = known_.size()};
 }
 
 std::size_t Spool::count() const {

@@ -2,11 +2,13 @@
 // time.
 #pragma once
 
+#include "push/push_counts.hpp"
 #include "push/stores.hpp"
 #include "pyinject/base/directory.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/base/unique_fd.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -46,8 +48,12 @@ class Spool {
   [[nodiscard]] std::optional<SpoolEntry> take(const std::string& destination);
   // Ends the take().
   void put_back(const std::string& id);
-  void remove(const std::string& id);
+  // Increments COUNTER in the same moment, for totals().
+  void remove(const std::string& id, std::atomic<std::uint64_t>& counter);
 
+  // LIVE with what is spooled and what the spool has dropped: no profile is missing or counted
+  // twice while another thread removes it.
+  [[nodiscard]] PushCounts totals(const LiveCounts& live) const;
   [[nodiscard]] std::size_t count() const;
   [[nodiscard]] std::size_t count(const std::string& destination) const;
   // Since the start: for lack of room, or damaged.

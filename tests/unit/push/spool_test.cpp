@@ -86,9 +86,14 @@ TEST_F(SpoolTest, EntriesOutliveTheProcess) {
   EXPECT_EQ(without_path->request.path, "");
   EXPECT_FALSE(spool.take(kStore));
   spool.put_back(second.id);
-  spool.remove(first.id);
+  LiveCounts live;
+  spool.remove(first.id, live.pushed);
   EXPECT_EQ(spool.take(kStore)->id, second.id);
-  spool.remove(second.id);
+  spool.remove(second.id, live.dropped);
+  const auto totals = spool.totals(live);
+  EXPECT_EQ(totals.pushed, 1U);
+  EXPECT_EQ(totals.dropped, 1U);
+  EXPECT_EQ(totals.spooled, 1U);
   EXPECT_EQ(files().size(), 1U) << "of the other store";
   EXPECT_EQ(spool.dropped(), 0U);
 }
