@@ -1,5 +1,6 @@
 #include "push/process_labels.hpp"
 
+#include "base/host_name.hpp"
 #include "base/text.hpp"
 #include "procfs/cgroup.hpp"
 #include "procfs/cmdline.hpp"
@@ -8,8 +9,6 @@
 #include "pyinject/base/pid.hpp"
 
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <cstdint>
 #include <optional>
 
@@ -60,12 +59,6 @@ std::string unit_in(std::string_view part) {
   return std::string{part};
 }
 
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string{name.data()}
-                                                          : std::string{};
-}
-
 }  // namespace
 
 CgroupFacts facts_of_cgroup(std::string_view path) {
@@ -101,7 +94,7 @@ Labels labels_of_process(const RecordedProcess& process) {
   }
   Labels labels;
   set_label(labels, "service_name", service.empty() ? "unknown" : label_value(service));
-  set_label(labels, "hostname", label_value(host_name()));
+  set_label(labels, "hostname", label_value(base::host_name()));
   set_label(labels, "container_id", facts.container);
   set_label(labels, "pod_uid", facts.pod);
   return labels;
