@@ -1,5 +1,8 @@
 #include "procfs/cgroup.hpp"
 
+#include "pyinject/base/deadline.hpp"
+#include "support/patience.hpp"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -8,6 +11,8 @@
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <tuple>
+#include <vector>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -17,6 +22,7 @@ namespace pyinject::procfs {
 namespace {
 
 using base::Pid;
+using test::kPatience;
 
 TEST(ParseCgroup, TakesTheUnifiedHierarchy) {
   EXPECT_EQ(parse_cgroup("4:memory:/other\n0::/system.slice/a b.service\n"),
@@ -27,6 +33,25 @@ TEST(ParseCgroup, TakesTheUnifiedHierarchy) {
 TEST(ParseCgroup, KnowsNoOtherHierarchy) {
   EXPECT_EQ(parse_cgroup("4:memory:/other\n1:name=systemd:/x\n"), std::nullopt);
   EXPECT_EQ(parse_cgroup(""), std::nullopt);
+}
+
+TEST(ParseCgroup, TakesTheHierarchyOfAController) {
+  EXPECT_EQ(parse_cgroup("4:memory:/other\n2:cpu,cpuacct:/shop\n0::/\n", "cpuacct"), "shop");
+  EXPECT_EQ(parse_cgroup("5:cpuset:/other\n0::/cpu:/x\n", "cpu"), std::nullopt);
+}
+
+TEST(ParseCpuLimit, KnowsBothVersions) {
+  const auto two = parse_cpu_limit("50000 100000\n", "usage_usec 7\nthrottled_usec 1500\n");
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->cpus, 0.5);
+  EXPECT_EQ(two->throttled, std::chrono::microseconds{1500});
+  const auto one = parse_cpu_limit("200000 100000", "nr_throttled 1\nthrottled_time 42\n");
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->cpus, 2);
+  EXPECT_EQ(one->throttled, std::chrono::nanoseconds{42});
+  for (const auto* const none : {"max 100000", "-1 100000", "", " ", "1", "1 0", "0 1"}) {
+    EXPECT_FALSE(parse_cpu_limit(none, "throttled_usec 1\n")) << none;
+  }
 }
 
 TEST(ReadCgroup, FailsForNoProcess) { EXPECT_EQ(read_cgroup(Pid{0x7fffffff}), std::nullopt); }
@@ -87,6 +112,47 @@ TEST(ReadFrozen, NamesTheCgroupThatFreezes) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   std::filesystem::remove(inner);
   std::filesystem::remove(outer);
+}
+
+// Version 1, or version 2 where it has the controller.
+TEST(ReadCpuLimits, NamesTheCgroupThatTakesCpusAway) {
+  const auto name = "pyinject-test-" + std::to_string(::getpid());
+  std::filesystem::path cgroup;
+  for (const auto& [mount, file, limit] :
+       {std::tuple{"/sys/fs/cgroup", "cpu.max", "1000 100000"},
+        std::tuple{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "1000"}}) {
+    const auto path = std::filesystem::path{mount} / name;
+    std::error_code error;
+    if (cgroup.empty() && std::filesystem::create_directory(path, error)) {
+      if (std::filesystem::exists(path / "cgroup.procs", error) && control(path / file, limit)) {
+        cgroup = path;
+      } else {
+        std::filesystem::remove(path, error);
+      }
+    }
+  }
+  if (cgroup.empty()) {
+    GTEST_SKIP() << "no cgroup with a limit of CPUs can be made here";
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (::getppid() != 0) {
+    }
+  }
+  EXPECT_TRUE(control(cgroup / "cgroup.procs", std::to_string(child)));
+  const auto deadline = base::Deadline::after(kPatience);
+  std::vector<CpuLimit> limits;
+  do {
+    limits = read_cpu_limits(Pid{child});
+  } while (!deadline.expired() && (limits.empty() || limits.front().throttled.count() == 0));
+  ASSERT_FALSE(limits.empty());
+  EXPECT_EQ(limits.front().cgroup, cgroup.string());
+  EXPECT_EQ(limits.front().cpus, 0.01);
+  EXPECT_GT(limits.front().throttled.count(), 0);
+  ::kill(child, SIGKILL);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  std::filesystem::remove(cgroup);
 }
 
 }  // namespace
