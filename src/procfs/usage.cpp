@@ -69,6 +69,7 @@ std::optional<MachineUsage> parse_machine_usage(std::string_view text) {
     ticks.at(i) = base::parse_number<std::uint64_t>(words[kFirst + i]).value_or(0);
   }
   return MachineUsage{.all = std::accumulate(ticks.begin(), ticks.end(), std::uint64_t{0}),
+                      .idle = ticks[3] + ticks[4],
                       .stolen = ticks.back()};
 }
 

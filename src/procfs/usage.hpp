@@ -31,6 +31,7 @@ struct ThreadUsage {
 // /proc/stat: proc_stat(5).
 struct MachineUsage {
   std::uint64_t all = 0;     // ticks of all processors
+  std::uint64_t idle = 0;    // of these, ticks without a task
   std::uint64_t stolen = 0;  // of these, ticks that the hypervisor gave to others
 };
 [[nodiscard]] std::optional<MachineUsage> parse_machine_usage(std::string_view text);
