@@ -80,6 +80,7 @@ struct WhyCommand {
   std::chrono::seconds duration{};
   int frequency = 0;  // per second and processor
   bool json = false;
+  bool markdown = false;
   std::optional<std::string> output;  // a profile, by its suffix
 };
 

@@ -1,5 +1,6 @@
 #include "base/file.hpp"
 #include "base/format.hpp"
+#include "base/host_name.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/profile_file.hpp"
@@ -17,10 +18,12 @@
 #include "why/report.hpp"
 #include "why/report_text.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <array>
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -51,6 +54,7 @@ constexpr auto kWhyOptions = std::to_array<Option>({
     rows::kFreq.with("samples per second and CPU (default: 499)"),
     rows::kWritten,
     {"--json", "for programs: docs/why-json.md describes the fields"},
+    {"--markdown", "for a ticket or a chat"},
 });
 
 constexpr std::string_view kWhyHelp =
@@ -89,6 +93,9 @@ void parse_why(const VerbArguments& arguments, CommandLine& line) {
   if (parsed.has("children") && parsed.pids.empty()) {
     throw CommandLineError{"--children is for -p", kUsage};
   }
+  if (parsed.has("json") && parsed.has("markdown")) {
+    throw CommandLineError{"--json and --markdown exclude each other", kUsage};
+  }
   const auto output = parsed.value("output");
   if (output) {
     ProfileFile::require_suffix(*output);
@@ -102,6 +109,7 @@ void parse_why(const VerbArguments& arguments, CommandLine& line) {
       .frequency = parse_whole(parsed.value("freq").value_or(std::to_string(kDefaultOfWhy)), "-F",
                                kMostOfWhy),
       .json = parsed.has("json"),
+      .markdown = parsed.has("markdown"),
       .output = output};
 }
 
@@ -111,6 +119,18 @@ void record(why::Recorder& recorder, const WhyCommand& command, targets::StopSig
   const auto end = Deadline::after(command.duration);
   while (!end.expired() && !signals.next() && recorder.step()) {
   }
+}
+
+std::string shown(const why::Report& report, const WhyCommand& command) {
+  if (command.json) {
+    return why::to_json(report);
+  }
+  if (command.markdown) {
+    return why::to_markdown(report, fmt::format("{}, {:%Y-%m-%d %H:%M:%S} UTC", base::host_name(),
+                                                fmt::gmtime(std::time(nullptr))));
+  }
+  const auto output = look_at_output();
+  return why::to_text(report, {.bold = output.color, .rows = output_height()});
 }
 
 int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
@@ -141,8 +161,7 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
   const auto accounts = why::account(recording);
   auto report = why::make_report(recording, accounts);
   report.considered = std::move(chosen->considered);
-  base::write_all(STDOUT_FILENO, command.json ? why::to_json(report) : why::to_text(report),
-                  "standard output");
+  base::write_all(STDOUT_FILENO, shown(report, command), "standard output");
   if (file) {
     file->write(why::to_profile(recording, accounts), fmt::format("why -p {}", pid), logger);
   }

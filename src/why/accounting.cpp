@@ -93,6 +93,7 @@ void Accountant::add_wait(std::uint64_t end) {
                                  .sighting = sighting});
     wait.use = found.use;
     wait.object = found.sighting != nullptr ? found.sighting->object_class : 0;
+    wait.awaited = sighting != nullptr ? sighting->awaited : 0;
   }
   account_.times.at(static_cast<std::size_t>(wait.use)) += wait.length();
   accounts_.waits.push_back(wait);

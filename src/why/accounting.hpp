@@ -25,9 +25,10 @@ struct Wait {
   Use use = Use::kUnknown;
   sample::Gil gil = sample::Gil::kUnknown;  // kHeld: it kept the GIL meanwhile
   std::uint32_t stack = 0;
-  std::uint32_t place = 0;   // a kernel function
-  std::uint32_t object = 0;  // the class of a Python object; 0: unknown
-  std::uint32_t waker = 0;   // the thread that ended it; 0: not known
+  std::uint32_t place = 0;    // a kernel function
+  std::uint32_t object = 0;   // the class of a Python object; 0: unknown
+  std::uint32_t awaited = 0;  // as in Sighting, by one during the wait; 0: unknown
+  std::uint32_t waker = 0;    // the thread that ended it; 0: not known
   std::uint32_t waker_stack = 0;
   [[nodiscard]] std::uint64_t length() const { return end - begin; }
 };

@@ -10,8 +10,16 @@ namespace {
 
 enum class Where { kNoLoop, kLoop, kCallback };
 
+// Below this function there is nothing but the loop, or a callback: trio's tasks, and all that
+// asyncio runs by a loop without Python functions, such as uvloop's.
+bool is_bottom(std::string_view function, std::string_view file) {
+  return is_trio(function, file) ||
+         (function == "Runner.run" && file.ends_with("asyncio/runners.py"));
+}
+
 Where where(const Recording& recording, std::uint32_t stack) {
   auto found = Where::kNoLoop;
+  bool callback = false;
   for (const auto& line : recording.stacks.lines(stack)) {
     const auto& function = recording.names.text(line.function);
     const std::string_view file = recording.names.text(line.file);
@@ -21,6 +29,11 @@ Where where(const Recording& recording, std::uint32_t stack) {
     if (function == "BaseEventLoop._run_once" && file.ends_with("asyncio/base_events.py")) {
       found = Where::kLoop;
     }
+    if (found == Where::kNoLoop && is_bottom(function, file)) {
+      return callback ? Where::kCallback : Where::kLoop;
+    }
+    callback = callback || (file.find("/asyncio/") == std::string_view::npos &&
+                            file.find("/trio/_core/") == std::string_view::npos);
   }
   return found;
 }
@@ -83,6 +96,10 @@ bool has_hub(const Recording& recording, std::uint32_t tid, const std::vector<Ma
 }
 
 }  // namespace
+
+bool is_trio(std::string_view function, std::string_view file) {
+  return function == "unrolled_run" && file.ends_with("trio/_core/_run.py");
+}
 
 bool is_hub(std::string_view function, std::string_view file) {
   return function == "Hub.run" && file.ends_with("gevent/hub.py");

@@ -1,4 +1,5 @@
-// How long callbacks keep asyncio's event loops from running, and greenlets gevent's. Pure.
+// How long callbacks and tasks keep the event loops of asyncio, uvloop and trio from running, and
+// greenlets gevent's. Pure.
 #pragma once
 
 #include "why/accounting.hpp"
@@ -20,11 +21,13 @@ struct LoopBlock {
   [[nodiscard]] std::uint64_t length() const { return end - begin; }
 };
 
-// Whether it is the function in which gevent's event loop runs.
+// Whether it is the function in which trio's event loop runs.
+[[nodiscard]] bool is_trio(std::string_view function, std::string_view file);
+// The same for gevent's.
 [[nodiscard]] bool is_hub(std::string_view function, std::string_view file);
 
-// The blocks of at least SHORTEST nanoseconds. Of loops in Python only: uvloop has no functions of
-// asyncio on its stacks.
+// The blocks of at least SHORTEST nanoseconds. A loop in C, such as uvloop's, is known by
+// asyncio.Runner, which asyncio.run() uses; without that, it is not known.
 [[nodiscard]] std::vector<LoopBlock> loop_blocks(const Recording& recording,
                                                  const Accounts& accounts, std::uint64_t shortest);
 

@@ -4,14 +4,11 @@
 #include "base/import_system.hpp"
 #include "bpf/stack_kind.hpp"
 #include "procfs/cgroup.hpp"
-#include "procfs/sockets.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
 #include "python/layout/frame_layout.hpp"
 #include "why/event_loop.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -37,27 +34,15 @@ constexpr int kShareOfSnapshots = 10;  // one tenth of a CPU at most
 
 std::uint64_t now() { return base::now_by(CLOCK_MONOTONIC); }
 
-std::string port_of(std::string_view address) {
-  const auto colon = address.rfind(':');
-  return std::string{colon == std::string_view::npos ? "" : address.substr(colon + 1)};
-}
-
-Sighting::Object object_of(python::Wait::Kind kind) {
-  using Kind = python::Wait::Kind;
-  return kind == Kind::kLock || kind == Kind::kRLock || kind == Kind::kSemaphore
-             ? Sighting::Object::kLock
-             : Sighting::Object::kThread;
-}
-
-bool is_blocked(const inspect::ThreadSnapshot& thread) {
-  return !thread.ran_meanwhile && (thread.activity == inspect::Activity::kSleeping ||
-                                   thread.activity == inspect::Activity::kUninterruptible);
-}
-
-bool runs_hub(const python::SuspendedGreenlet& greenlet) {
-  return std::ranges::any_of(greenlet.frames, [](const auto& frame) {
-    return is_hub(frame.names.qualname, frame.names.file);
-  });
+// Polls slow down each system call of the machine, so only event loops are worth it. gevent's may
+// start to run, or another greenlet instead, between the looks at stacks and at greenlets.
+bool has_loop(const inspect::ProcessSnapshot& process) {
+  return !process.tasks.empty() || !process.greenlets.empty() ||
+         std::ranges::any_of(process.threads, [](const inspect::ThreadSnapshot& thread) {
+           return std::ranges::any_of(thread.frames, [](const inspect::Frame& frame) {
+             return is_trio(frame.function, frame.file);
+           });
+         });
 }
 
 }  // namespace
@@ -70,10 +55,8 @@ std::variant<std::unique_ptr<Recorder>, std::string> Recorder::open(
   if (const auto* const why = std::get_if<std::string>(&layout)) {
     return *why;
   }
-  // Polls slow down each system call of the machine, so only event loops are worth it. gevent's may
-  // start to run, or another greenlet instead, between the looks at stacks and at greenlets.
   const auto first = inspect::take_snapshot(target.id.pid, &target);
-  const bool loops = first && (!first->tasks.empty() || !first->greenlets.empty());
+  const bool loops = first && has_loop(*first);
   auto opened = self->open_sampler(loops);
   self->recording_.polls = loops && std::holds_alternative<std::unique_ptr<bpf::Sampler>>(opened);
   if (loops && !self->recording_.polls) {  // a kernel without tracepoints of system calls
@@ -115,19 +98,16 @@ void Recorder::begin() {
   recording_.pid = target_.id.pid.value();
   recording_.version = python::version_text(target_);
   recording_.kernel_names = !symbols_.empty();
-  for (const auto& [inode, socket] : procfs::read_sockets(target_.id.pid)) {
-    if (socket.listening && socket.protocol != "UNIX") {
-      listening_.insert(port_of(socket.local));
-    }
-  }
+  look_at_listeners();
   at_begin_.machine = procfs::read_machine_usage();
+  at_begin_.limits = procfs::read_cpu_limits(target_.id.pid);
   at_begin_.descendants = procfs::read_descendants_usage(target_.id.pid);
   recording_.at_begin = list_threads();
   add_usage();
   at_begin_.threads = usage_;
-  recording_.resident_kb_before = procfs::read_resident(target_.id.pid).value_or(0);
   rings_->enable();
   recording_.begin = now();
+  users_.begin(recording_.begin);
   take_snapshot();
 }
 
@@ -213,7 +193,11 @@ void Recorder::on_record(const RingRecord& record) {
     return;
   }
   constexpr std::uint32_t kHasExited = ~0U;  // its exit has been recorded
-  if (static_cast<int>(record.pid) != recording_.pid || record.tid == kHasExited) {
+  if (static_cast<int>(record.pid) != recording_.pid) {
+    users_.add(record);  // its samples are not here: the BPF program drops them
+    return;
+  }
+  if (record.tid == kHasExited) {
     return;
   }
   if (recording_.events.size() >= kMostEvents) {
@@ -273,119 +257,6 @@ bool Recorder::step() {
   return !gone;
 }
 
-std::uint32_t Recorder::stack_of(const std::vector<inspect::Frame>& frames) {
-  Lines lines;
-  lines.reserve(frames.size());
-  for (const auto& frame : frames) {
-    lines.push_back({.function = recording_.names.number(frame.function),
-                     .file = recording_.names.number(frame.file),
-                     .line = frame.line});
-  }
-  return recording_.stacks.number(std::move(lines));
-}
-
-void Recorder::add_thread(const inspect::ThreadSnapshot& thread) {
-  auto& name = recording_.threads[static_cast<std::uint32_t>(thread.tid.value())].name;
-  if (!thread.python_name.empty()) {
-    name = thread.python_name;
-  } else if (name.empty()) {  // an exiting thread has lost its Python name
-    name = thread.name;
-  }
-}
-
-void Recorder::add_sighting(const inspect::ProcessSnapshot& process,
-                            const inspect::ThreadSnapshot& thread, std::uint64_t time) {
-  const std::vector<std::string_view> functions{thread.kernel.begin(), thread.kernel.end()};
-  const auto found = kernel_work(functions);
-  Sighting sighting{.time = time,
-                    .tid = static_cast<std::uint32_t>(thread.tid.value()),
-                    .work = found.use,
-                    .gil = thread.gil,
-                    .stack = stack_of(thread.frames)};
-  if (!functions.empty()) {
-    sighting.place =
-        recording_.names.number(functions[found.use == Use::kUnknown ? 0 : found.function]);
-  }
-  if (thread.call) {
-    sighting.call = recording_.names.number(inspect::to_string(*thread.call));
-    const std::string_view file = thread.call->file;
-    const auto arrow = file.find(" -> ");
-    sighting.unnamed = file == "UNIX";
-    sighting.connected = arrow != std::string_view::npos;
-    sighting.by_client = sighting.connected && listening_.contains(port_of(file.substr(0, arrow)));
-  }
-  if (thread.wait) {
-    sighting.object = object_of(thread.wait->kind);
-    sighting.object_class = recording_.names.number(thread.wait->object);
-    sighting.object_name =
-        recording_.names.number(fmt::format("{} {:#x}", thread.wait->object, thread.wait->address));
-    const auto owner = thread.wait->owner;
-    sighting.owner = owner ? static_cast<std::uint32_t>(owner->value()) : 0;
-    const auto at = std::ranges::find_if(
-        process.threads, [&](const auto& each) { return owner && each.tid == *owner; });
-    sighting.owner_stack = at == process.threads.end() ? 0 : stack_of(at->frames);
-  }
-  recording_.sightings.push_back(sighting);
-}
-
-// That of the innermost function of the program itself.
-Line Recorder::own_line(const std::vector<python::AsyncFrame>& frames) {
-  const auto own = std::ranges::find_if(frames, [](const auto& frame) {
-    return frame.names.file.find("/lib/python3") == std::string::npos;
-  });
-  const auto& frame = own == frames.end() ? frames.back() : *own;
-  return {.function = recording_.names.number(frame.names.qualname),
-          .file = recording_.names.number(frame.names.file),
-          .line = frame.line};
-}
-
-// Takes longer than the buffers of a recording hold.
-void Recorder::look_at_greenlets(inspect::ProcessSnapshot process) {
-  for (const auto& greenlet : process.greenlets) {
-    if (runs_hub(greenlet)) {
-      if (greenlet.thread) {
-        recording_.threads[static_cast<std::uint32_t>(greenlet.thread->value())].hub = true;
-      }
-    } else {
-      ++recording_.switched_away[own_line(greenlet.frames)];
-    }
-  }
-  recording_.greenlets = std::move(process.greenlets);
-  recording_.all_greenlets = process.all_greenlets;
-}
-
-void Recorder::take_snapshot() {
-  const auto before = now();
-  const auto process = inspect::take_snapshot(target_.id.pid, &target_, inspect::Pace::kOften);
-  if (!process) {
-    return;
-  }
-  const auto time = before + (now() - before) / 2;
-  ++recording_.snapshots;
-  recording_.command = process->command;
-  for (const auto& thread : process->threads) {
-    add_thread(thread);
-    if (is_blocked(thread)) {
-      add_sighting(*process, thread, time);
-    }
-  }
-  recording_.awaited.clear();
-  for (const auto& task : process->tasks) {
-    if (task.state == python::AsyncTask::State::kPending && !task.awaits.empty()) {
-      ++recording_.awaited[own_line(task.awaits)];
-    }
-  }
-  for (const auto& deadlock : process->deadlocks) {
-    std::vector<std::uint32_t> tids;
-    std::ranges::transform(deadlock, std::back_inserter(tids),
-                           [](base::Tid tid) { return static_cast<std::uint32_t>(tid.value()); });
-    if (deadlocks_.insert(tids).second) {
-      recording_.deadlocks.push_back(std::move(tids));
-    }
-  }
-  add_usage();
-}
-
 std::set<std::uint32_t> Recorder::list_threads() const {
   std::set<std::uint32_t> tids;
   for (const auto tid : procfs::list_tasks(target_.id.pid)) {
@@ -422,18 +293,27 @@ Recording Recorder::finish() {
   if (auto process = inspect::take_snapshot(target_.id.pid, &target_)) {
     look_at_greenlets(std::move(*process));
   }
+  if (!recording_.awaited.empty() || !recording_.switched_away.empty()) {
+    look_at_connections();
+  }
   for (const auto& name : code_.names()) {
     recording_.codes.push_back(recording_.names.number(name));
   }
+  recording_.others = users_.times(recording_.end);
+  look_at_cpu_limits();
   recording_.lost += sampler_->counters().lost;
   recording_.swapped_kb = procfs::read_swapped(target_.id.pid).value_or(0);
-  recording_.resident_kb = procfs::read_resident(target_.id.pid).value_or(0);
   const auto stat = procfs::read_stat(target_.id.pid);
   recording_.stopped = stat && stat->state == 'T';
   recording_.traced = stat && stat->state == 't';
   recording_.frozen = procfs::read_frozen(target_.id.pid).value_or("");
   const auto machine = procfs::read_machine_usage();
   if (machine && at_begin_.machine && machine->all > at_begin_.machine->all) {
+    const auto busy = static_cast<double>(machine->all - at_begin_.machine->all) -
+                      static_cast<double>(machine->idle - at_begin_.machine->idle) -
+                      static_cast<double>(machine->stolen - at_begin_.machine->stolen);
+    recording_.busy_cpus = busy / static_cast<double>(machine->all - at_begin_.machine->all) *
+                           static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
     recording_.stolen = static_cast<double>(machine->stolen - at_begin_.machine->stolen) /
                         static_cast<double>(machine->all - at_begin_.machine->all);
   }

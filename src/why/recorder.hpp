@@ -8,6 +8,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/inspect/snapshot.hpp"
 #include "pyinject/python/target.hpp"
+#include "why/cpu_users.hpp"
 #include "why/event_rings.hpp"
 #include "why/recording.hpp"
 
@@ -51,6 +52,9 @@ class Recorder {
   void on_moment(const bpf::Moment& moment, Event::Kind kind);
   void on_record(const RingRecord& record);
   void on_sample(const RingRecord& record, Event& event);
+  void look_at_listeners();
+  void look_at_connections();
+  void look_at_cpu_limits();
   void correct_leaves(const RingRecord& out);
   void drain();
   void take_snapshot();
@@ -83,9 +87,11 @@ class Recorder {
     std::map<std::uint32_t, procfs::ThreadUsage> threads;
     std::optional<procfs::MachineUsage> machine;
     procfs::DescendantsUsage descendants;
+    std::vector<procfs::CpuLimit> limits;
   } at_begin_;
   std::map<std::uint32_t, procfs::ThreadUsage> usage_;  // the latest of each thread
-  std::set<std::string> listening_;                     // ports
+  CpuUsers users_;
+  std::set<std::string> listening_;  // ports
   std::set<std::vector<std::uint32_t>> deadlocks_;
   base::Deadline next_snapshot_ = base::Deadline::after(std::chrono::nanoseconds{0});
 };

@@ -4,6 +4,7 @@
 #include "base/numbered.hpp"
 #include "bpf/code_files.hpp"
 #include "bpf/sampler.hpp"
+#include "procfs/cgroup.hpp"
 #include "procfs/kernel_work.hpp"
 #include "procfs/usage.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -101,10 +103,11 @@ struct Sighting {
   std::uint32_t tid = 0;
   Use work = Use::kUnknown;
   std::uint32_t place = 0;  // a kernel function
-  std::uint32_t call = 0;   // "recvfrom(fd 7: TCP ...)"
-  bool connected = false;   // the call waits for one connected socket
-  bool unnamed = false;     // the call waits for a local socket without a name
-  bool by_client = false;   // the peer of the socket has connected to this process
+  // The peer, the file or the process that the call waits for: "127.0.0.1:5432"; 0: unknown.
+  std::uint32_t awaited = 0;
+  bool connected = false;  // the call waits for one connected socket
+  bool unnamed = false;    // the call waits for a local socket without a name
+  bool by_client = false;  // the peer of the socket has connected to this process
   sample::Gil gil = sample::Gil::kUnknown;
   Object object = Object::kNone;
   std::uint32_t object_class = 0;  // "Lock"
@@ -159,12 +162,17 @@ struct Recording {
   std::vector<python::SuspendedGreenlet> greenlets = {};
   bool all_greenlets = true;                       // false: there may be more
   std::map<Line, std::size_t> switched_away = {};  // where they are, but for gevent's hubs
-  std::uint64_t resident_kb_before = 0;
-  std::uint64_t resident_kb = 0;              // at the end
-  bool kernel_names = false;                  // the kernel's functions have names
-  double stolen = 0;                          // share of the machine's CPU time
-  procfs::DescendantsUsage descendants = {};  // at the end, with their time on a CPU meanwhile
-  std::uint64_t swapped_kb = 0;               // at the end
+  std::vector<std::uint64_t> resident_kb = {};     // at each snapshot
+  bool kernel_names = false;                       // the kernel's functions have names
+  double stolen = 0;                               // share of the machine's CPU time
+  double busy_cpus = 0;                            // of the machine, by the kernel's count
+  procfs::DescendantsUsage descendants = {};       // at the end, with their time on a CPU meanwhile
+  std::uint64_t swapped_kb = 0;                    // at the end
+  // The cgroup that took CPUs away for longest during the recording.
+  std::optional<procfs::CpuLimit> cpu_limit = {};
+  std::map<std::string, std::size_t> servers = {};  // at the end: connections to others, by address
+  // CpuUsers::times() of the end.
+  std::map<std::string, std::uint64_t> others = {};
 };
 
 // Those of thread TID. ITEMS are in ascending order of it.

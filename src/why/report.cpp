@@ -25,15 +25,27 @@ std::string name_of_group(const Recording& recording, const std::string& name,
   return tids.size() == 1 ? name_of(recording, tids.front()) : name;
 }
 
+// What more is known about a place.
+struct Detail {
+  std::uint32_t name = 0;
+  bool better = false;  // tells more than those that are not
+};
+
+// Whether whatever a line leads to is one place: its C functions, servers, files or processes.
+bool is_one_place(Use use) {
+  return use == Use::kC || use == Use::kNetwork || use == Use::kDisk || use == Use::kChild;
+}
+
 // The places in which the threads of a group spend the time of each use.
 class Places {
  public:
-  void add(Use use, Line line, std::uint32_t detail, double time) {
-    if (use == Use::kC) {  // the C functions that a line leads to are one place
-      functions_[line][detail] += time;
-      detail = 0;
+  void add(Use use, Line line, Detail detail, double time) {
+    const bool one = is_one_place(use);
+    if (one) {
+      auto& known = details_[{use, line}][detail.name];
+      known = {known.first || detail.better, known.second + time};
     }
-    times_[{use, line, detail}] += time;
+    times_[{use, line, one ? 0 : detail.name}] += time;
   }
 
   [[nodiscard]] std::vector<Spent> top(const Recording& recording, Use use) const {
@@ -50,7 +62,7 @@ class Places {
     for (std::size_t i = 0; i < count; ++i) {
       const auto& [time, key] = all[i];
       const auto& [its_use, line, its_detail] = key;
-      const auto detail = use == Use::kC ? most_of(line) : its_detail;
+      const auto detail = is_one_place(use) ? most_of(use, line) : its_detail;
       result.push_back({.function = recording.names.text(line.function),
                         .file = recording.names.text(line.file),
                         .line = line.line,
@@ -62,33 +74,37 @@ class Places {
 
  private:
   using Key = std::tuple<Use, Line, std::uint32_t>;
-  // The C function with most of the time of LINE.
-  [[nodiscard]] std::uint32_t most_of(const Line& line) const {
-    return std::ranges::max_element(functions_.at(line), {},
+  // The detail with most of the time of LINE, of the better ones if there are any.
+  [[nodiscard]] std::uint32_t most_of(Use use, const Line& line) const {
+    return std::ranges::max_element(details_.at({use, line}), {},
                                     [](const auto& each) { return each.second; })
         ->first;
   }
 
   std::map<Key, double> times_;
-  std::map<Line, std::map<std::uint32_t, double>> functions_;  // kC
+  std::map<std::pair<Use, Line>, std::map<std::uint32_t, std::pair<bool, double>>> details_;
 };
 
-std::uint32_t detail_of(const Wait& wait) {
+Detail detail_of(const Wait& wait) {
   switch (wait.use) {
     case Use::kThread:
-      return wait.object;
+      return {.name = wait.object};
+    case Use::kDisk:
+      return wait.awaited != 0 ? Detail{.name = wait.awaited, .better = true}
+                               : Detail{.name = wait.place};
+    case Use::kNetwork:
+    case Use::kChild:
+      return {.name = wait.awaited, .better = wait.awaited != 0};
     case Use::kGil:
     case Use::kLock:  // blame_for_locks() has them
     case Use::kPreempted:
-    case Use::kNetwork:
     case Use::kClient:
     case Use::kPoll:
     case Use::kPipe:
-    case Use::kChild:
     case Use::kSleep:  // the kernel function tells nothing more
-      return 0;
+      return {};
     default:
-      return wait.place;
+      return {.name = wait.place};
   }
 }
 
@@ -97,7 +113,8 @@ Places places_of(const Recording& recording, const Accounts& accounts,
   Places places;
   for (const auto tid : tids) {
     for (const auto& sample : of_thread(accounts.samples, tid)) {
-      places.add(sample.use, line_of(recording, sample.stack), sample.place, sample.weight);
+      places.add(sample.use, line_of(recording, sample.stack), {.name = sample.place},
+                 sample.weight);
     }
     for (const auto& wait : of_thread(accounts.waits, tid)) {
       places.add(wait.use, line_of(recording, wait.stack), detail_of(wait),

@@ -11,10 +11,11 @@ namespace pyinject::why {
 
 namespace {
 
+constexpr std::size_t kMostLines = 40;
 constexpr std::size_t kShownGroups = 6;
 constexpr std::size_t kShownHolders = 3;
-constexpr std::size_t kShownGreenletStacks = 5;
-constexpr std::size_t kShownFunctions = 10;
+constexpr std::size_t kShownGreenletStacks = 3;
+constexpr std::size_t kShownFunctions = 5;
 constexpr double kLeast = 0.01;  // of a group's time
 constexpr double kWithLines = 0.05;
 constexpr std::size_t kMostOfText = 60;
@@ -107,22 +108,41 @@ std::string considered_text(const std::vector<Considered>& considered) {
                                         : "");
 }
 
-}  // namespace
+std::string first_line(const Report& report) {
+  return fmt::format("pid {}: {}", report.pid, report.verdict);
+}
 
-std::string to_text(const Report& report) {
-  auto text = fmt::format("pid {}: {}\n", report.pid, report.verdict);
-  if (!report.next.empty()) {
-    text += fmt::format("next: {}\n", report.next);
+std::string next_line(const Report& report) {
+  return report.next.empty() ? "" : fmt::format("next: {}\n", report.next);
+}
+
+std::size_t lines_of(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+// The busiest groups, in MOST lines: at least one, and one line for the rest.
+std::string groups_text(const Report& report, std::size_t most) {
+  std::string text;
+  std::size_t shown = 0;
+  while (shown < std::min(report.groups.size(), kShownGroups)) {
+    std::string group;
+    add_group(report.groups[shown], report.length, group);
+    if (shown > 0 && lines_of(text) + lines_of(group) + 2 > most) {
+      break;
+    }
+    text += group;
+    ++shown;
   }
-  text += considered_text(report.considered);
-  const auto groups = std::min(report.groups.size(), kShownGroups);
-  for (std::size_t i = 0; i < groups; ++i) {
-    add_group(report.groups[i], report.length, text);
-  }
-  if (groups < report.groups.size()) {
+  if (shown < report.groups.size()) {
     text += fmt::format("\n{} with less work\n",
-                        base::counted(report.groups.size() - groups, "more group"));
+                        base::counted(report.groups.size() - shown, "more group"));
   }
+  return text;
+}
+
+// Who has what others wait for, and what else there is.
+std::string further(const Report& report) {
+  std::string text;
   add_holders(report.gil, "who has the GIL while others wait:", report.length, text);
   add_holders(report.locks, "who has the lock while others wait:", report.length, text);
   const auto greenlets = inspect::greenlets_text(
@@ -142,6 +162,36 @@ std::string to_text(const Report& report) {
     if (!unusual.next.empty()) {
       text += fmt::format("    next: {}\n", unusual.next);
     }
+  }
+  return text;
+}
+
+std::string details(const Report& report) {
+  const auto head = next_line(report) + considered_text(report.considered);
+  const auto tail = further(report);
+  const auto used = 1 + lines_of(head) + lines_of(tail);
+  return head + groups_text(report, kMostLines - std::min(used, kMostLines)) + tail;
+}
+
+}  // namespace
+
+std::string to_text(const Report& report, const TextOptions& options) {
+  const auto first = fmt::format("{}{}{}\n", options.bold ? "\033[1m" : "", first_line(report),
+                                 options.bold ? "\033[0m" : "");
+  auto text = first + details(report);
+  if (options.rows != 0 && lines_of(text) >= options.rows) {  // one more for the shell's prompt
+    text += "\n" + first + next_line(report);
+  }
+  return text;
+}
+
+// An indented block: nothing that a process calls itself can end it.
+std::string to_markdown(const Report& report, std::string_view where) {
+  const auto cause = report.verdict.substr(0, report.verdict.find_first_of(":(/"));
+  auto text = fmt::format("**pid {}: {}**\n\n", report.pid, base::trim(cause));
+  const auto all = fmt::format("{}\n{}\n\n{}", where, first_line(report), details(report));
+  for (const auto line : base::split(all, '\n')) {
+    text += line.empty() ? "\n" : fmt::format("    {}\n", line);
   }
   return text;
 }

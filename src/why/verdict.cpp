@@ -2,15 +2,16 @@
 
 #include "base/text.hpp"
 #include "why/lines.hpp"
+#include "why/phrases.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -24,15 +25,7 @@ constexpr double kOfThreadIdle = 0.05;  // of one thread: less work than this is
 constexpr double kContended = 0.30;     // of the working time: then it outweighs what it waits for
 constexpr double kShortage = 0.10;      // of the recording
 constexpr double kLoopBlocked = 0.20;   // of the time of the loop's thread
-
-long percent(double value) { return std::lround(value * 100); }
-
-std::string short_place(const Spent& spent) {
-  const auto name = spent.file.substr(spent.file.rfind('/') + 1);
-  return spent.function.empty() ? std::string{"code without Python functions"}
-                                : fmt::format("{} {}:{}", base::printable(spent.function),
-                                              base::printable(name), spent.line);
-}
+constexpr std::size_t kMostOfDetail = 60;
 
 struct Totals {
   Times times{};
@@ -129,6 +122,7 @@ class Judge {
 
   [[nodiscard]] bool judge_standstill();
   void set_cause();
+  void add_growth();
   // Returns whether a blocked loop is the cause.
   bool judge_loops(const std::vector<LoopBlock>& blocks);
   void add_descendants();
@@ -141,16 +135,15 @@ class Judge {
  private:
   [[nodiscard]] bool is_idle() const { return share(totals_.busy, report_.length) < kOfThreadIdle; }
   [[nodiscard]] std::string idle_text() const;
+  [[nodiscard]] std::string cause_text(const UseFacts& facts, std::string_view words,
+                                       const Totals& totals) const;
   [[nodiscard]] std::uint64_t on_cpu_of_descendants() const {
     return static_cast<std::uint64_t>(recording_.descendants.on_cpu.count());
   }
   [[nodiscard]] bool descendants_work() const;
-  [[nodiscard]] std::string descendants_text() const;
   [[nodiscard]] std::string descendants_command() const {
     return fmt::format("perf-pyinject why -p {} --children", recording_.pid);
   }
-  [[nodiscard]] std::string most_wait(const std::map<Line, std::size_t>& all,
-                                      std::string_view kind) const;
   [[nodiscard]] Spent most_spent(const std::vector<LoopBlock>& blocks, std::uint32_t tid) const;
   void set(std::string_view cause, std::string verdict, std::string next) {
     report_.cause = cause;
@@ -161,13 +154,6 @@ class Judge {
     report_.unusual.push_back(
         {.name = std::move(name), .text = std::move(text), .next = std::move(next)});
   }
-  [[nodiscard]] std::string thread(std::uint32_t tid) const {
-    const auto found = recording_.threads.find(tid);
-    return found == recording_.threads.end()
-               ? fmt::format("thread {}", tid)
-               : fmt::format("thread {} \"{}\"", tid, base::printable(found->second.name));
-  }
-
   const Recording& recording_;
   const Accounts& accounts_;
   const Totals totals_;
@@ -191,7 +177,7 @@ bool Judge::judge_standstill() {
   } else if (!recording_.deadlocks.empty()) {
     std::string threads;
     for (const auto tid : recording_.deadlocks.front()) {
-      threads += (threads.empty() ? "" : ", ") + thread(tid);
+      threads += (threads.empty() ? "" : ", ") + waiter_text(recording_, tid);
     }
     set("deadlock", fmt::format("deadlock: {} wait for each other", threads), dump_of(recording_));
   } else {
@@ -216,46 +202,27 @@ std::string Judge::idle_text() const {
                         sample::facts(most).text);
   }
   if (descendants_work()) {
-    text += "; " + descendants_text();
+    text += "; " + descendants_text(recording_, report_.length);
   }
-  return text + most_wait(recording_.awaited, "asyncio task") +
-         most_wait(recording_.switched_away, "greenlet");
+  return text + most_wait(recording_, recording_.awaited, "asyncio task") +
+         most_wait(recording_, recording_.switched_away, "greenlet") + servers_text(recording_);
 }
 
 bool Judge::descendants_work() const {
   return share(on_cpu_of_descendants(), report_.length) >= kOfThreadIdle;
 }
 
-std::string Judge::descendants_text() const {
-  const auto& [count, on_cpu, living] = recording_.descendants;
-  auto text =
-      fmt::format("its {} {} CPUs", count == 1 ? "child process uses" : "child processes use",
-                  short_number(share(on_cpu_of_descendants(), report_.length)));
-  const auto busiest =
-      std::ranges::max_element(living, {}, [](const auto& each) { return each.second; });
-  if (busiest != living.end() && busiest->second.count() != 0 && 2 * busiest->second >= on_cpu) {
-    text += fmt::format(
-        ", pid {} {}", busiest->first.value(),
-        short_number(share(static_cast<std::uint64_t>(busiest->second.count()), report_.length)));
-  }
-  return text;
-}
-
-// Where most of them wait, of ALL by line.
-std::string Judge::most_wait(const std::map<Line, std::size_t>& all, std::string_view kind) const {
-  if (all.empty()) {
-    return {};
-  }
-  const auto [line, most] =
-      *std::ranges::max_element(all, {}, [](const auto& each) { return each.second; });
-  std::size_t count = 0;
-  for (const auto& each : all) {
-    count += each.second;
-  }
-  return fmt::format("; {} of {} wait in {}", most, base::counted(count, kind),
-                     short_place({.function = recording_.names.text(line.function),
-                                  .file = recording_.names.text(line.file),
-                                  .line = line.line}));
+// WORDS: of the verdict of FACTS.
+std::string Judge::cause_text(const UseFacts& facts, std::string_view words,
+                              const Totals& totals) const {
+  const auto place = longest(report_, facts.use);
+  const bool named = facts.use == Use::kC || facts.use == Use::kNetwork ||
+                     facts.use == Use::kDisk || facts.use == Use::kChild;
+  return fmt::format("{} for {} % of their working time, mostly in {}{}", words,
+                     percent(share(totals.of(facts.use), totals.busy)), short_place(place),
+                     named && !place.detail.empty()
+                         ? fmt::format(" ({})", base::printable(place.detail, kMostOfDetail))
+                         : "");
 }
 
 void Judge::set_cause() {
@@ -264,18 +231,30 @@ void Judge::set_cause() {
     return;
   }
   const auto& facts = largest(totals_);
-  const auto place = longest(report_, facts.use);
-  auto text = fmt::format("{} for {} % of their working time, mostly in {}", facts.verdict,
-                          percent(share(totals_.of(facts.use), totals_.busy)), short_place(place));
-  if (facts.use == Use::kC && !place.detail.empty()) {
-    text += fmt::format(" ({})", base::printable(place.detail));
+  auto text = cause_text(facts, facts.verdict, totals_);
+  auto next = next_of(recording_, facts.next);
+  if (facts.use == Use::kGil || facts.use == Use::kLock) {
+    text += holder_text(recording_, facts.use == Use::kGil ? report_.gil : report_.locks);
+  } else if (facts.use == Use::kChild && descendants_work()) {
+    text += "; " + descendants_text(recording_, report_.length);
+    next = descendants_command();
+  } else if (facts.use == Use::kPreempted) {
+    std::uint64_t own = 0;
+    for (const auto& [tid, account] : accounts_.threads) {
+      own += account.on_cpu;
+    }
+    text += recording_.cpu_limit ? "; " + limit_text(recording_)
+                                 : users_text(recording_, own, report_.length);
+    auto rest = totals_;
+    rest.busy -= std::exchange(rest.times.at(static_cast<std::size_t>(Use::kPreempted)), 0);
+    if (share(rest.busy, report_.length) >= kOfThreadIdle) {
+      const auto& other = largest(rest);
+      text += "; besides " +
+              cause_text(other, other.verdict.substr(0, other.verdict.find(':')), totals_);
+      next = next_of(recording_, other.next);
+    }
   }
-  const bool for_workers = facts.use == Use::kChild && descendants_work();
-  if (for_workers) {
-    text += "; " + descendants_text();
-  }
-  set(facts.cause, std::move(text),
-      for_workers ? descendants_command() : next_of(recording_, facts.next));
+  set(facts.cause, std::move(text), std::move(next));
 }
 
 // Where the callbacks of thread TID spent most of the time of BLOCKS: the function, and in it the
@@ -318,7 +297,7 @@ bool Judge::judge_loops(const std::vector<LoopBlock>& blocks) {
     const auto wall = accounts_.threads.at(tid).wall;
     const auto text =
         fmt::format("{} keep {} from {} for {} % of the time, up to {:.0f} ms, in {}",
-                    worst->hub ? "greenlets" : "callbacks", thread(tid),
+                    worst->hub ? "greenlets" : "callbacks", thread_text(recording_, tid),
                     worst->hub ? "gevent's hub" : "its event loop", percent(share(sum, wall)),
                     seconds(worst->length()) * 1e3, short_place(most_spent(blocks, tid)));
     if (!cause && share(sum, wall) >= kLoopBlocked) {
@@ -333,7 +312,7 @@ bool Judge::judge_loops(const std::vector<LoopBlock>& blocks) {
 
 void Judge::add_descendants() {
   if (descendants_work() && report_.cause != "nothing" && report_.cause != "child") {
-    add("children", descendants_text(), descendants_command());
+    add("children", descendants_text(recording_, report_.length), descendants_command());
   }
 }
 
@@ -348,8 +327,8 @@ void Judge::add_gil_hog() {
   for (const auto& [tid, time] : sums) {
     if (tid != 0 && share(time, waited) >= kMost && share(waited, report_.length) >= kLittle) {
       add("gil_holder",
-          fmt::format("{} has the GIL for {} % of the time that others wait for it", thread(tid),
-                      percent(share(time, waited))),
+          fmt::format("{} has the GIL for {} % of the time that others wait for it",
+                      thread_text(recording_, tid), percent(share(time, waited))),
           next_of(recording_, sample::kNextGil));
     }
   }
@@ -367,18 +346,30 @@ void Judge::add_memory() {
                     base::counted(major, "page fault"), rate),
         record_command(recording_, "-e major-faults -c 1 "));
   }
-  constexpr std::uint64_t kGrowth = 1024;  // kB; and a hundredth
-  if (const auto before = recording_.resident_kb_before;
-      before != 0 && recording_.resident_kb > before + std::max(kGrowth, before / 100)) {
-    add("memory_growth",
-        fmt::format("its memory grew from {} to {} MB (resident)", before / 1024,
-                    recording_.resident_kb / 1024),
-        "");
-  }
   if (recording_.swapped_kb > 0) {
     add("swap", fmt::format("{} MB of its memory are in swap", recording_.swapped_kb / 1024),
         "vmstat 1");
   }
+}
+
+// In the first line, too: it may be why somebody asks.
+void Judge::add_growth() {
+  constexpr std::uint64_t kGrowth = 1024;  // kB; and a hundredth
+  const std::span all{recording_.resident_kb};
+  const auto third = all.size() / 3;
+  // All of the last third above all of the first one: what comes and goes is no growth.
+  if (third == 0 || std::ranges::min(all.last(third)) <= std::ranges::max(all.first(third)) ||
+      all.back() < all.front() + std::max(kGrowth, all.front() / 100)) {
+    return;
+  }
+  const auto before = all.front();
+  const auto after = all.back();
+  const auto rate =
+      static_cast<double>(after - before) / 1024 / std::max(seconds(report_.length), 0.001);
+  const auto text = fmt::format("its memory grew from {} to {} MB (resident), {} MB/s",
+                                before / 1024, after / 1024, short_number(rate));
+  report_.verdict += "; " + text;
+  add("memory_growth", text, record_command(recording_, "--what alloc "));
 }
 
 void Judge::add_scheduling() {
@@ -393,6 +384,10 @@ void Judge::add_scheduling() {
         fmt::format("its threads were ready to run but without a CPU for {:.1f} s",
                     seconds(for_cpu)),
         "uptime");
+  }
+  if (recording_.cpu_limit) {
+    add("throttled", limit_text(recording_),
+        fmt::format("grep . {}/cpu.*", base::printable(recording_.cpu_limit->cgroup)));
   }
   constexpr double kStolen = 0.05;
   if (recording_.stolen >= kStolen) {
@@ -450,6 +445,7 @@ void judge(const Recording& recording, const Accounts& accounts,
   }
   judge.add_descendants();
   judge.add_gil_hog();
+  judge.add_growth();
   judge.add_memory();
   judge.add_scheduling();
   judge.add_deadlocks();

@@ -1,8 +1,11 @@
 # services.py REASON [DIRECTORY [alone]]: a service that is slow for this reason. Prints "ready" once it is.
 import asyncio
+import gc
 import hashlib
 import mmap
 import os
+import re
+import signal
 import socket
 import struct
 import sys
@@ -105,6 +108,91 @@ def network():
     listener.close()
     start(lambda: query(address))
     ready()
+    threading.Event().wait()
+
+
+async def call(address):
+    reader, writer = await asyncio.open_connection(*address)
+    while True:
+        writer.write(b"q")
+        await reader.read(1)
+
+
+# 20 tasks that wait for a server that never answers.
+def upstream():
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = listener.getsockname()
+    parent = os.getpid()
+    if os.fork() == 0:
+        while os.getppid() == parent:
+            time.sleep(0.1)
+        os._exit(0)
+    listener.close()
+
+    async def call_all():
+        asyncio.get_running_loop().call_later(0.1, ready)
+        await asyncio.gather(*(call(address) for _ in range(20)))
+
+    asyncio.run(call_all())
+
+
+FIRST, SECOND = threading.RLock(), threading.RLock()
+
+
+def transfer(one, other, meeting):
+    with one:
+        meeting.wait()
+        with other:
+            pass
+
+
+def deadlock():
+    meeting = threading.Barrier(3)
+    for locks in ((FIRST, SECOND), (SECOND, FIRST)):
+        threading.Thread(target=transfer, args=(*locks, meeting), daemon=True).start()
+    meeting.wait()
+    ready()
+    threading.Event().wait()
+
+
+KEPT = []
+
+
+def keep():
+    while True:
+        KEPT.append(b"x" * 100_000)
+        time.sleep(0.01)
+
+
+def leak():
+    ready()
+    keep()
+
+
+def make_cycle():
+    one = []
+    one.append(one)
+
+
+# Many objects, and all of them are examined each time.
+def collector():
+    KEPT.extend([i] for i in range(200_000))
+    ready()
+    while True:
+        make_cycle()
+        gc.collect()
+
+
+def regex():
+    pattern = re.compile(r"(a+)+b")
+    ready()
+    while True:
+        pattern.search("a" * 20)
+
+
+def stopped():
+    ready()
+    os.kill(os.getpid(), signal.SIGSTOP)
     threading.Event().wait()
 
 

@@ -1,5 +1,6 @@
 #include "why/report.hpp"
 
+#include "base/text.hpp"
 #include "unit/why/made_recording.hpp"
 #include "why/report_text.hpp"
 
@@ -18,6 +19,7 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::Pair;
@@ -54,6 +56,69 @@ TEST_F(ReportTest, SaysWhatThreadsWithoutWorkDo) {
                          "wait in call gw.py:8\n"));
 }
 
+TEST_F(ReportTest, SaysToWhichServersAnIdleProcessIsConnected) {
+  thread(1, "main");
+  sighting(1, 5, Use::kPoll);
+  recording.servers = {{"10.0.0.3:5432", 1}, {"10.0.0.4:80", 20}, {"[::1]:6379", 2}, {"a", 1}};
+  EXPECT_THAT(report().verdict,
+              EndsWith("; connected to 10.0.0.4:80 (20), [::1]:6379 (2), a (1) and 1 more"));
+}
+
+// By the waits that a snapshot saw.
+TEST_F(ReportTest, NamesTheServerTheFileAndTheChildThatItWaitsFor) {
+  struct Case {
+    Use use;
+    const char* awaited;
+    const char* verdict;
+  };
+  for (const auto& [use, awaited, verdict] :
+       {Case{Use::kNetwork, "10.0.0.3:5432", "network-bound"},
+        Case{Use::kDisk, "/srv/a.db", "disk"}, Case{Use::kChild, "pid 12", "waits for child"}}) {
+    MadeRecording made;
+    const auto line = made.stack({"fetch"});
+    made.in(1, 0);
+    for (std::uint64_t ms = 1; ms < 90; ms += 30) {
+      made.out(1, ms, use, line);
+      made.in(1, ms + 29);
+    }
+    made.sighting(1, 10, use, line).awaited = made.recording.names.number("another");
+    for (const std::uint64_t ms : {40U, 70U}) {
+      made.sighting(1, ms, use, line).awaited = made.recording.names.number(awaited);
+    }
+    const auto report = make_report(made.recording, account(made.recording));
+    EXPECT_THAT(report.verdict, AllOf(StartsWith(verdict),
+                                      EndsWith(" fetch app.py:10 (" + std::string{awaited} + ")")));
+    EXPECT_THAT(report.groups.front().uses.front().top, SizeIs(1));
+  }
+}
+
+TEST_F(ReportTest, SaysWhoHasTheCpusAndWhatElseTakesTime) {
+  in(1, 0);
+  sample(1, 5, CodeKind::kEvaluator, stack({"work"}));
+  event(1, 10, Event::Kind::kPreempted);
+  in(1, 80);
+  sample(1, 85, CodeKind::kEvaluator, stack({"work"}));
+  recording.others = {{"cc1plus", 90 * kMs}, {"", 20 * kMs}, {"sshd", 2 * kMs}};
+  recording.busy_cpus = 2;
+  const auto made = report();
+  EXPECT_EQ(made.cause, "preempted");
+  EXPECT_EQ(
+      made.verdict,
+      "short of CPUs: threads with work wait for a CPU for 70 % of their working time, mostly "
+      "in code without Python functions; meanwhile on CPUs: its own threads 0.3, cc1plus 0.9, "
+      "processes that ended 0.2, others 0.6; besides CPU-bound in Python for 30 % of their working "
+      "time, mostly in "
+      "work app.py:10");
+  EXPECT_EQ(made.next, "perf-pyinject top -p 7");
+  recording.cpu_limit = {
+      .cgroup = "/sys/fs/cgroup/pod", .cpus = 0.5, .throttled = std::chrono::milliseconds{3140}};
+  const auto limited = report();
+  EXPECT_THAT(limited.verdict,
+              HasSubstr("; its cgroup /sys/fs/cgroup/pod may use 0.5 CPUs, and was "
+                        "throttled for 3.1 s over all CPUs; besides CPU-bound"));
+  EXPECT_THAT(unusual(limited), testing::Contains("throttled"));
+}
+
 TEST_F(ReportTest, SaysThatSamplesLackPythonFunctions) {
   thread(1, "main");
   busy(1);
@@ -69,13 +134,14 @@ TEST_F(ReportTest, SaysThatSamplesLackPythonFunctions) {
 }
 
 TEST_F(ReportTest, SaysThatAProcessCannotRun) {
-  sighting(1, 5, Use::kSleep);
+  sighting(1, 5, Use::kSleep, stack({"pay"}));
   thread(1, "one");
   thread(2, "two");
   recording.deadlocks = {{1, 2}};
-  EXPECT_THAT(to_text(report()),
-              StartsWith("pid 7: deadlock: thread 1 \"one\", thread 2 \"two\" wait for each "
-                         "other\nnext: perf-pyinject dump -p 7\n"));
+  EXPECT_THAT(
+      to_text(report()),
+      StartsWith("pid 7: deadlock: thread 1 \"one\" in pay app.py:10, thread 2 \"two\" wait "
+                 "for each other\nnext: perf-pyinject dump -p 7\n"));
   EXPECT_THAT(unusual(report()), Not(testing::Contains("deadlock")));
   recording.traced = true;
   EXPECT_THAT(to_text(report()), AllOf(StartsWith("pid 7: stopped by its debugger\n"),
@@ -94,11 +160,20 @@ TEST_F(ReportTest, SaysThatAProcessCannotRun) {
 
 TEST_F(ReportTest, SaysThatTheMemoryGrows) {
   busy(1);
-  recording.resident_kb_before = 48 << 10;
-  recording.resident_kb = 48 << 10;
+  const auto resident = [this](std::initializer_list<std::uint64_t> megabytes) {
+    recording.resident_kb.clear();
+    for (const auto each : megabytes) {
+      recording.resident_kb.push_back(each << 10);
+    }
+  };
+  resident({48, 48, 48, 48, 48, 48});
   EXPECT_THAT(unusual(report()), Not(testing::Contains("memory_growth")));
-  recording.resident_kb = 66 << 10;
-  EXPECT_THAT(to_text(report()), HasSubstr("its memory grew from 48 to 66 MB (resident)"));
+  resident({48, 66, 48, 66, 48, 66});
+  EXPECT_THAT(unusual(report()), Not(testing::Contains("memory_growth"))) << "it comes and goes";
+  resident({48, 52, 56, 60, 64, 66});
+  recording.end = at(2000);
+  EXPECT_THAT(report().verdict, EndsWith("; its memory grew from 48 to 66 MB (resident), 9 MB/s"));
+  EXPECT_THAT(unusual(report()), testing::Contains("memory_growth"));
 }
 
 TEST_F(ReportTest, TheVerdictIsTheLargestUseWithoutIdleOnes) {
@@ -131,6 +206,9 @@ TEST_F(ReportTest, AContendedGilOutweighsTheWorkOfItsHolder) {
   EXPECT_THAT(to_text(made), AllOf(HasSubstr("GIL-bound: "), HasSubstr("who has the GIL"),
                                    HasSubstr("work  app.py:10")));
   EXPECT_THAT(unusual(made), testing::Contains("gil_holder"));
+  EXPECT_THAT(made.verdict,
+              EndsWith("mostly in other app.py:10; 100 % of it while thread 1 has it in work "
+                       "app.py:10"));
 }
 
 TEST_F(ReportTest, GroupsThreadsWhoseNamesDifferInDigits) {
@@ -290,6 +368,35 @@ TEST_F(ReportTest, AThreadThatWaitsForOrdersIsNoReasonBesideOneThatWorks) {
   EXPECT_EQ(report().cause, "network") << "a server may have been asked";
 }
 
+// A loop in C has no functions of its own; trio runs tasks below its own.
+TEST_F(ReportTest, TasksBlockLoopsOtherThanAsyncios) {
+  for (const auto& [function, file] :
+       {std::pair{"unrolled_run", "/srv/trio/_core/_run.py"},
+        std::pair{"Runner.run", "/usr/lib/python3.12/asyncio/runners.py"}}) {
+    MadeRecording made{1000};
+    auto& names = made.recording.names;
+    const Line bottom{.function = names.number(function), .file = names.number(file), .line = 4};
+    const Line poll{.function = names.number("poll"),
+                    .file = names.number("/srv/trio/_core/_io_epoll.py"),
+                    .line = 5};
+    const Line own{
+        .function = names.number("resize"), .file = names.number("/srv/app.py"), .line = 6};
+    made.recording.polls = true;
+    made.in(1, 0);
+    for (std::uint64_t ms = 10; ms < 300; ms += 10) {
+      made.sample(1, ms, CodeKind::kEvaluator, made.recording.stacks.number({poll, bottom}));
+    }
+    for (std::uint64_t ms = 300; ms <= 700; ms += 10) {
+      made.sample(1, ms, CodeKind::kEvaluator, made.recording.stacks.number({own, bottom}));
+    }
+    made.event(1, 705, Event::Kind::kPoll);
+    const auto report = make_report(made.recording, account(made.recording));
+    EXPECT_EQ(report.cause, "event_loop") << function;
+    EXPECT_THAT(report.verdict, AllOf(HasSubstr("for 40 % of the time, up to 400 ms"),
+                                      HasSubstr("in resize app.py:6")));
+  }
+}
+
 TEST_F(ReportTest, ARoundOfTheLoopEndsWithAPoll) {
   const auto callback = stack({"Handle._run"}, "/usr/lib/python3.12/asyncio/events.py");
   recording.end = at(1000);
@@ -379,7 +486,7 @@ TEST_F(ReportTest, ListsSuspendedGreenlets) {
                                        "  1 greenlet (g.Own\\x1b)\n"
                                        "    f\\x1b  a.py:1\n"
                                        "    f\\x1b  a.py:2\n"));
-  EXPECT_THAT(to_text(made), HasSubstr("  ... 1 more stack (perf-pyinject dump -p 7)\n"
+  EXPECT_THAT(to_text(made), HasSubstr("  ... 3 more stacks (perf-pyinject dump -p 7)\n"
                                        "... more greenlets could not be read in time\n"));
   const auto all = nlohmann::json::parse(to_json(made));
   EXPECT_EQ(all.at("greenlets"), 7);
@@ -392,8 +499,8 @@ TEST_F(ReportTest, ListsSuspendedGreenlets) {
   EXPECT_EQ(first.at("frames").at(0).at("line"), 1);
   recording.greenlets = {greenlet(12)};
   EXPECT_THAT(to_text(report()),
-              HasSubstr("    f\\x1b  a.py:10\n"
-                        "    ... 2 outer functions (perf-pyinject dump -p 7)\n"));
+              HasSubstr("    f\\x1b  a.py:5\n"
+                        "    ... 7 outer functions (perf-pyinject dump -p 7)\n"));
 }
 
 TEST_F(ReportTest, ListsWhatIsUnusualWithTheNextCommand) {
@@ -410,6 +517,49 @@ TEST_F(ReportTest, ListsWhatIsUnusualWithTheNextCommand) {
   EXPECT_THAT(unusual(made),
               testing::UnorderedElementsAre("major_faults", "swap", "lost", "stolen", "exited"));
   EXPECT_THAT(to_text(made), HasSubstr("    next: vmstat 1\n"));
+}
+
+TEST_F(ReportTest, RepeatsTheVerdictIfTheScreenIsTooSmall) {
+  busy(1);
+  const auto made = report();
+  const auto all = to_text(made, {.bold = true});
+  const auto first = all.substr(0, all.find("\nnext: "));
+  EXPECT_THAT(first, AllOf(StartsWith("\033[1mpid 7: CPU-bound"), EndsWith("app.py:10\033[0m")));
+  const auto lines = static_cast<std::size_t>(std::ranges::count(all, '\n'));
+  EXPECT_EQ(to_text(made, {.bold = true, .rows = lines + 1}), all);
+  EXPECT_EQ(to_text(made, {.bold = true, .rows = lines}),
+            all + "\n" + first + "\nnext: perf-pyinject top -p 7\n");
+}
+
+TEST_F(ReportTest, LeavesOutGroupsWithLittleWorkFromALongOutput) {
+  for (std::uint32_t tid = 1; tid < 7; ++tid) {
+    thread(tid, std::string(tid, 'a'));
+    in(tid, 0);
+    for (std::uint64_t ms = 1; ms < 90; ms += 10) {
+      sample(tid, ms, CodeKind::kEvaluator, stack({"f" + std::to_string(ms % 3)}));
+      out(tid, ms + 1, Use::kDisk, stack({"g" + std::to_string(ms % 3)}));
+      in(tid, ms + 5);
+    }
+  }
+  const auto text = to_text(report());
+  EXPECT_LE(std::ranges::count(text, '\n'), 40);
+  EXPECT_THAT(text, HasSubstr("\n3 more groups with less work\n"));
+  EXPECT_THAT(text, HasSubstr("\naaa ("));
+}
+
+// In a block that no name of the process can end.
+TEST_F(ReportTest, IsAPageInMarkdown) {
+  in(1, 0);
+  sample(1, 50, CodeKind::kEvaluator, stack({"``` **x**"}));
+  const auto page = to_markdown(report(), "shop-1, 2026-11-30 10:00:00 UTC");
+  EXPECT_THAT(page, StartsWith("**pid 7: CPU-bound in Python**\n\n"
+                               "    shop-1, 2026-11-30 10:00:00 UTC\n"
+                               "    pid 7: CPU-bound in Python: threads"));
+  EXPECT_THAT(page, HasSubstr("\n    next: perf-pyinject top -p 7\n"));
+  const auto block = page.substr(page.find("\n\n") + 2);
+  for (const auto line : base::split(block, '\n')) {
+    EXPECT_TRUE(line.empty() || line.starts_with("    ")) << line;
+  }
 }
 
 TEST_F(ReportTest, IsPrintable) {

@@ -1,0 +1,52 @@
+// Parts of the sentences in which a verdict is given. Pure.
+#pragma once
+
+#include "why/recording.hpp"
+#include "why/report.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pyinject::why {
+
+// Whole percent of VALUE, a share.
+[[nodiscard]] long percent(double value);
+
+// "compute shop.py:26".
+[[nodiscard]] std::string short_place(const Spent& spent);
+
+// "thread 4713 "worker-0"".
+[[nodiscard]] std::string thread_text(const Recording& recording, std::uint32_t tid);
+
+// The same, and where it was seen to wait at last. RECORDING: sorted, as account() leaves it.
+[[nodiscard]] std::string waiter_text(const Recording& recording, std::uint32_t tid);
+
+// How many CPUs its descendants use in LENGTH nanoseconds.
+[[nodiscard]] std::string descendants_text(const Recording& recording, std::uint64_t length);
+
+// Which cgroup took its CPUs away. RECORDING: has one.
+[[nodiscard]] std::string limit_text(const Recording& recording);
+
+// Each of these is empty if there is nothing to say, else it begins with "; ".
+
+// Where most of ALL wait, which are of KIND: "; 20 of 22 asyncio tasks wait in call gw.py:8".
+[[nodiscard]] std::string most_wait(const Recording& recording,
+                                    const std::map<Line, std::size_t>& all, std::string_view kind);
+
+// The servers with most of its connections, and how many these are.
+[[nodiscard]] std::string servers_text(const Recording& recording);
+
+// Which line has what others wait for during most of the time of HOLDERS.
+[[nodiscard]] std::string holder_text(const Recording& recording,
+                                      const std::vector<Holder>& holders);
+
+// How many CPUs its own threads use, which were on one for OWN of LENGTH nanoseconds, and other
+// programs; together all that are in use.
+[[nodiscard]] std::string users_text(const Recording& recording, std::uint64_t own,
+                                     std::uint64_t length);
+
+}  // namespace pyinject::why
