@@ -277,14 +277,7 @@ Recording Recorder::finish() {
   take_snapshot();
   recording_.end = now();
   rings_->disable();
-  recording_.descendants = procfs::read_descendants_usage(target_.id.pid);
-  recording_.descendants.on_cpu = std::max<nanoseconds>(
-      recording_.descendants.on_cpu - at_begin_.descendants.on_cpu, nanoseconds{0});
-  for (auto& [pid, on_cpu] : recording_.descendants.living) {
-    const auto before = at_begin_.descendants.living.find(pid);
-    on_cpu -= before == at_begin_.descendants.living.end() ? nanoseconds{0}
-                                                           : std::min(before->second, on_cpu);
-  }
+  look_at_descendants();
   drain();
   for (auto& stack : recording_.python) {
     const auto corrected = corrected_.find({stack.tid, stack.time});

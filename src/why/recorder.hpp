@@ -52,6 +52,7 @@ class Recorder {
   void on_moment(const bpf::Moment& moment, Event::Kind kind);
   void on_record(const RingRecord& record);
   void on_sample(const RingRecord& record, Event& event);
+  void look_at_descendants();
   void look_at_listeners();
   void look_at_connections();
   void look_at_cpu_limits();

@@ -3,6 +3,7 @@
 #include "inspect/process_files.hpp"
 #include "procfs/cgroup.hpp"
 #include "procfs/descriptors.hpp"
+#include "procfs/executable.hpp"
 #include "procfs/sockets.hpp"
 #include "why/event_loop.hpp"
 #include "why/recorder.hpp"
@@ -56,6 +57,21 @@ bool runs_hub(const python::SuspendedGreenlet& greenlet) {
 }
 
 }  // namespace
+
+void Recorder::look_at_descendants() {
+  recording_.descendants = procfs::read_descendants_usage(target_.id.pid);
+  recording_.descendants.on_cpu = std::max<std::chrono::nanoseconds>(
+      recording_.descendants.on_cpu - at_begin_.descendants.on_cpu, std::chrono::nanoseconds{0});
+  for (auto& [pid, on_cpu] : recording_.descendants.living) {
+    const auto before = at_begin_.descendants.living.find(pid);
+    on_cpu -= before == at_begin_.descendants.living.end() ? std::chrono::nanoseconds{0}
+                                                           : std::min(before->second, on_cpu);
+  }
+  const auto own = procfs::executable_of(target_.id.pid);
+  for (const auto& [pid, on_cpu] : recording_.descendants.living) {
+    recording_.workers += own && procfs::executable_of(pid) == own ? 1 : 0;
+  }
+}
 
 void Recorder::look_at_listeners() {
   for (const auto& [inode, socket] : procfs::read_sockets(target_.id.pid)) {

@@ -167,7 +167,8 @@ struct Recording {
   double stolen = 0;                               // share of the machine's CPU time
   double busy_cpus = 0;                            // of the machine, by the kernel's count
   procfs::DescendantsUsage descendants = {};       // at the end, with their time on a CPU meanwhile
-  std::uint64_t swapped_kb = 0;                    // at the end
+  std::size_t workers = 0;       // of these, at the end, that run the same executable as it
+  std::uint64_t swapped_kb = 0;  // at the end
   // The cgroup that took CPUs away for longest during the recording.
   std::optional<procfs::CpuLimit> cpu_limit = {};
   std::map<std::string, std::size_t> servers = {};  // at the end: connections to others, by address

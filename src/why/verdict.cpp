@@ -203,6 +203,10 @@ std::string Judge::idle_text() const {
   }
   if (descendants_work()) {
     text += "; " + descendants_text(recording_, report_.length);
+  } else if (recording_.workers != 0) {
+    text += fmt::format("; {} {} the same program",
+                        base::counted(recording_.workers, "child process", "child processes"),
+                        recording_.workers == 1 ? "runs" : "run");
   }
   return text + most_wait(recording_, recording_.awaited, "asyncio task") +
          most_wait(recording_, recording_.switched_away, "greenlet") + servers_text(recording_);
@@ -227,7 +231,8 @@ std::string Judge::cause_text(const UseFacts& facts, std::string_view words,
 
 void Judge::set_cause() {
   if (is_idle()) {
-    set("nothing", idle_text(), descendants_work() ? descendants_command() : dump_of(recording_));
+    const bool has_workers = descendants_work() || recording_.workers != 0;
+    set("nothing", idle_text(), has_workers ? descendants_command() : dump_of(recording_));
     return;
   }
   const auto& facts = largest(totals_);

@@ -268,6 +268,14 @@ TEST_F(ReportTest, SaysHowMuchTheChildrenWorkOfAProcessThatIsIdleOrNot) {
   EXPECT_THAT(unusual(report()), testing::Contains("children"));
 }
 
+TEST_F(ReportTest, AnIdleParentLeadsOnToItsIdleWorkers) {
+  sighting(1, 5, Use::kPoll);
+  recording.workers = 3;
+  const auto idle = report();
+  EXPECT_THAT(idle.verdict, EndsWith("; 3 child processes run the same program"));
+  EXPECT_EQ(idle.next, "perf-pyinject why -p 7 --children");
+}
+
 TEST_F(ReportTest, NamesTheChildThatUsesMost) {
   recording.descendants = {.processes = 3,
                            .on_cpu = std::chrono::milliseconds{60},
