@@ -302,13 +302,15 @@ Recording Recorder::finish() {
   recording_.frozen = procfs::read_frozen(target_.id.pid).value_or("");
   const auto machine = procfs::read_machine_usage();
   if (machine && at_begin_.machine && machine->all > at_begin_.machine->all) {
-    const auto busy = static_cast<double>(machine->all - at_begin_.machine->all) -
-                      static_cast<double>(machine->idle - at_begin_.machine->idle) -
-                      static_cast<double>(machine->stolen - at_begin_.machine->stolen);
-    recording_.busy_cpus = busy / static_cast<double>(machine->all - at_begin_.machine->all) *
+    const auto since = [&](std::uint64_t procfs::MachineUsage::*ticks) {  // may go backwards
+      return static_cast<double>((*machine).*ticks) -
+             static_cast<double>((*at_begin_.machine).*ticks);
+    };
+    const auto all = since(&procfs::MachineUsage::all);
+    const auto stolen = since(&procfs::MachineUsage::stolen) / all;
+    recording_.stolen = std::max(stolen, 0.0);
+    recording_.busy_cpus = (1 - stolen - since(&procfs::MachineUsage::idle) / all) *
                            static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
-    recording_.stolen = static_cast<double>(machine->stolen - at_begin_.machine->stolen) /
-                        static_cast<double>(machine->all - at_begin_.machine->all);
   }
   recording_.at_end = list_threads();
   for (const auto& [tid, usage] : usage_) {
