@@ -107,4 +107,9 @@ static_assert([] {
   return kUseFacts.at(static_cast<std::size_t>(use));
 }
 
+// Whether whatever a line leads to is told beside it: its C functions, servers, files or processes.
+[[nodiscard]] constexpr bool has_detail(Use use) {
+  return use == Use::kC || use == Use::kNetwork || use == Use::kDisk || use == Use::kChild;
+}
+
 }  // namespace pyinject::sample

@@ -105,10 +105,9 @@ std::string holder_text(const Recording& recording, const std::vector<Holder>& h
   const auto& [time, tids, any] = most->second;
   const bool one = tids.size() == 1;
   const auto who = one ? thread_text(recording, any->tid) : base::counted(tids.size(), "thread");
-  return fmt::format("; {} % of it {} {} {} it in {}", percent(share(time, all)),
-                     any->released ? "until" : "while", who,
-                     any->released ? (one ? "releases" : "release") : (one ? "has" : "have"),
-                     short_place(any->held));
+  return fmt::format("; for {} % of that, {}{} {}{} it in {}", percent(share(time, all)),
+                     any->released ? "until " : "", who, any->released ? "release" : "hold",
+                     one ? "s" : "", short_place(any->held));
 }
 
 std::string users_text(const Recording& recording, std::uint64_t own, std::uint64_t length) {

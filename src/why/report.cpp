@@ -31,16 +31,11 @@ struct Detail {
   bool better = false;  // tells more than those that are not
 };
 
-// Whether whatever a line leads to is one place: its C functions, servers, files or processes.
-bool is_one_place(Use use) {
-  return use == Use::kC || use == Use::kNetwork || use == Use::kDisk || use == Use::kChild;
-}
-
 // The places in which the threads of a group spend the time of each use.
 class Places {
  public:
   void add(Use use, Line line, Detail detail, double time) {
-    const bool one = is_one_place(use);
+    const bool one = sample::has_detail(use);
     if (one) {
       auto& known = details_[{use, line}][detail.name];
       known = {known.first || detail.better, known.second + time};
@@ -62,7 +57,7 @@ class Places {
     for (std::size_t i = 0; i < count; ++i) {
       const auto& [time, key] = all[i];
       const auto& [its_use, line, its_detail] = key;
-      const auto detail = is_one_place(use) ? most_of(use, line) : its_detail;
+      const auto detail = sample::has_detail(use) ? most_of(use, line) : its_detail;
       result.push_back({.function = recording.names.text(line.function),
                         .file = recording.names.text(line.file),
                         .line = line.line,
@@ -177,7 +172,6 @@ std::vector<Holder> holders_of(const Recording& recording,
                        .time = time});
   }
   std::ranges::stable_sort(holders, std::ranges::greater{}, &Holder::time);
-  holders.resize(std::min(holders.size(), kMostHolders));
   return holders;
 }
 
@@ -218,6 +212,9 @@ Report make_report(Recording& recording, const Accounts& accounts) {
   report.greenlets = std::move(recording.greenlets);
   report.all_greenlets = recording.all_greenlets;
   judge(recording, accounts, loop_blocks(recording, accounts, kShortestBlock), report);
+  for (auto* holders : {&report.gil, &report.locks}) {  // the verdict is about all
+    holders->resize(std::min(holders->size(), kMostHolders));
+  }
   return report;
 }
 

@@ -220,11 +220,9 @@ bool Judge::descendants_work() const {
 std::string Judge::cause_text(const UseFacts& facts, std::string_view words,
                               const Totals& totals) const {
   const auto place = longest(report_, facts.use);
-  const bool named = facts.use == Use::kC || facts.use == Use::kNetwork ||
-                     facts.use == Use::kDisk || facts.use == Use::kChild;
   return fmt::format("{} for {} % of their working time, mostly in {}{}", words,
                      percent(share(totals.of(facts.use), totals.busy)), short_place(place),
-                     named && !place.detail.empty()
+                     sample::has_detail(facts.use) && !place.detail.empty()
                          ? fmt::format(" ({})", base::printable(place.detail, kMostOfDetail))
                          : "");
 }

@@ -50,11 +50,11 @@ struct Service {
 
 constexpr auto kServices = std::to_array<Service>({
     {"gil", "gil",
-     "GIL-bound: .* in compute <string>:[0-9]+; [0-9]+ % of it while .* ha(s|ve) it in "
+     "GIL-bound: .* in compute <string>:[0-9]+; for [0-9]+ % of that, .* holds? it in "
      "compute <string>:[0-9]+"},
     {"lock", "lock",
-     "lock-bound: .* in handle_with_lock <string>:[0-9]+; [0-9]+ % of it (while|until) .* "
-     "(has|have|releases?) it in handle_with_lock <string>:[0-9]+"},
+     "lock-bound: .* in handle_with_lock <string>:[0-9]+; for [0-9]+ % of that, .* "
+     "(holds?|releases?) it in handle_with_lock <string>:[0-9]+"},
     {"deadlock", "deadlock",
      "deadlock: thread [0-9]+ \"Thread-1.*\" in transfer <string>:[0-9]+, thread [0-9]+ "
      "\"Thread-2.*\" in transfer <string>:[0-9]+ wait for each other"},

@@ -207,8 +207,27 @@ TEST_F(ReportTest, AContendedGilOutweighsTheWorkOfItsHolder) {
                                    HasSubstr("work  app.py:10")));
   EXPECT_THAT(unusual(made), testing::Contains("gil_holder"));
   EXPECT_THAT(made.verdict,
-              EndsWith("mostly in other app.py:10; 100 % of it while thread 1 has it in work "
+              EndsWith("mostly in other app.py:10; for 100 % of that, thread 1 holds it in work "
                        "app.py:10"));
+}
+
+TEST_F(ReportTest, TheHolderIsNamedByAllWaitsNotOnlyByThoseShown) {
+  in(1, 0);
+  sample(1, 10, CodeKind::kEvaluator, stack({"work"}));
+  sample(1, 60, CodeKind::kEvaluator, stack({"play"}));
+  for (std::uint32_t tid = 2; tid < 42; ++tid) {
+    const std::uint64_t begin = tid % 2 == 0 ? 0 : 50;
+    const auto place = stack({std::to_string(tid)});
+    in(tid, begin);
+    sample(tid, begin + 1, CodeKind::kEvaluator, place);
+    out(tid, begin + 2, Use::kFutex, place, sample::Gil::kWaitedFor);
+    in(tid, begin + 42);
+    out(tid, begin + 43, Use::kSleep);
+  }
+  const auto made = report();
+  EXPECT_THAT(made.gil, SizeIs(20));
+  EXPECT_THAT(made.verdict, testing::ContainsRegex("; for [0-9]+ % of that, thread 1 holds it in"));
+  EXPECT_THAT(made.verdict, Not(HasSubstr("; for 100 % of that")));
 }
 
 TEST_F(ReportTest, GroupsThreadsWhoseNamesDifferInDigits) {
