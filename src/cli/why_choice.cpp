@@ -1,5 +1,6 @@
 #include "cli/why_choice.hpp"
 
+#include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/cpu_meter.hpp"
@@ -7,9 +8,6 @@
 #include "pyinject/base/cancellation.hpp"
 #include "pyinject/targets/target_selection.hpp"
 #include "targets/examine_all.hpp"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -31,11 +29,6 @@ std::vector<base::Pid> selected(const WhyCommand& command) {
   auto pids = targets::visible_processes();
   std::erase_if(pids, [&](base::Pid pid) { return !targets::is_in(command.scope, pid); });
   return pids;
-}
-
-std::string command_of(base::Pid pid) {
-  const auto words = procfs::read_cmdline(pid).value_or(std::vector<std::string>{});
-  return fmt::format("{}", fmt::join(words, " "));
 }
 
 }  // namespace
@@ -82,7 +75,7 @@ std::optional<ChosenProcess> choose_process(const WhyCommand& command, python::D
   ChosenProcess chosen{.target = *pythons.front(), .considered = {}};
   for (const auto* const target : pythons) {
     chosen.considered.push_back({.pid = target->id.pid.value(),
-                                 .command = command_of(target->id.pid),
+                                 .command = procfs::read_command(target->id.pid),
                                  .cpu = share_of(target)});
   }
   return chosen;

@@ -18,7 +18,6 @@
 #include "python/layout/process_image.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -362,8 +361,7 @@ void describe_process(ProcessSnapshot& process) {
     process.user = base::user_name(status->uids.at(kEffective));
     process.main_thread_exited = status->state == 'Z' && status->threads > 1;
   }
-  const auto words = procfs::read_cmdline(process.pid).value_or(std::vector<std::string>{});
-  process.command = fmt::format("{}", fmt::join(words, " "));
+  process.command = procfs::read_command(process.pid);
   if (process.command.empty() && status) {
     process.command = fmt::format("[{}]", status->name);
   }

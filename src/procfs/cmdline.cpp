@@ -5,6 +5,7 @@
 #include "procfs/stat.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -34,6 +35,10 @@ std::optional<std::vector<std::string>> read_cmdline(base::Pid pid) {
     return std::nullopt;
   }
   return parse_cmdline(*text);
+}
+
+std::string read_command(base::Pid pid) {
+  return fmt::format("{}", fmt::join(read_cmdline(pid).value_or(std::vector<std::string>{}), " "));
 }
 
 std::optional<std::string> read_working_directory(base::Pid pid) {

@@ -16,6 +16,9 @@ namespace pyinject::procfs {
 [[nodiscard]] std::optional<std::vector<std::string>> read_cmdline(base::Pid pid);
 [[nodiscard]] std::vector<std::string> parse_cmdline(std::string_view text);
 
+// The same, with spaces between them, for display; empty: none, or unreadable.
+[[nodiscard]] std::string read_command(base::Pid pid);
+
 // The value of NAME in /proc/PID/environ (as of the exec; reads at most 4 MiB); nullopt: not set,
 // or the file is unreadable.
 [[nodiscard]] std::optional<std::string> read_environ_value(base::Pid pid, std::string_view name);

@@ -9,7 +9,6 @@
 #include "targets/examine_all.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -90,8 +89,7 @@ void describe_process(ProcessStatus& status, std::map<uid_t, std::string>& users
     }
     status.user = user;
   }
-  const auto words = procfs::read_cmdline(status.pid).value_or(std::vector<std::string>{});
-  status.command = fmt::format("{}", fmt::join(words, " "));
+  status.command = procfs::read_command(status.pid);
   if (status.command.empty() && known) {
     status.command = fmt::format("[{}]", known->name);
   }
