@@ -64,9 +64,10 @@ Draws a flame graph: one HTML file, which needs no network. The first form
 records for some seconds, or until Ctrl-C; the second one reads FILE (default:
 perf.data), a recording by this tool or by perf.
 
-In the browser: click to zoom, / to search, 1 2 3 for all, only Python or only
-C functions, t for one graph per thread; click a second of the heat map, or drag
-over a range, for its flame graph. ? shows all keys.
+In the browser: Python functions and the C functions that they call; 2 shows all
+functions, the interpreter's, too. Click to zoom, / to search, t for one graph
+per thread; click a second of the heat map, or drag over a range, for its flame
+graph. ? shows all keys.
 
 {options}
 
@@ -93,17 +94,23 @@ void parse_flamegraph(const VerbArguments& arguments, CommandLine& line) {
   line.options = std::move(command);
 }
 
+// As far as it is known before a recording; empty: that says it.
 std::string title_of(const FlamegraphCommand& command) {
   if (command.title) {
     return *command.title;
   }
   const auto& source = command.source;
-  if (!source.record) {
-    return std::filesystem::path{source.file}.filename();
+  if (!source.record || source.record->pids().size() != 1) {
+    return "";
   }
-  return source.record->pids().empty()
-             ? "Python processes"
-             : fmt::format("pid {}", source.record->pids().front().value());
+  return title_of_process(source.record->pids().front()) +
+         (source.record->families() ? " and its children" : "");
+}
+
+// "web.data: python3 (pid 4711)".
+std::string title_of(const std::string& file, const report::Profile& profile) {
+  return fmt::format("{}: {}", base::printable(std::filesystem::path{file}.filename().string()),
+                     processes_of(profile));
 }
 
 // Starts the browser; a failure is not one of the picture.
@@ -129,14 +136,22 @@ int run_flamegraph(const CommandLine& line, Reporter& reporter, const Terminal& 
       return kFailure;
     }
   }
+  auto title = title_of(command);
   OutputFile file{command.output};  // fails before the recording, not after it
   auto loaded = load_profile(command.source, line, reporter, terminal);
   if (const auto* const status = std::get_if<int>(&loaded)) {
     return *status;
   }
   const auto& profile = std::get<report::Profile>(loaded);
+  const bool live = command.source.record.has_value();
+  if (title.empty()) {
+    title = live ? processes_of(profile) : title_of(command.source.file, profile);
+  }
+  if (before && !command.title) {
+    title += ", compared with " + title_of(*command.before, *before);
+  }
   file.write(exports::flamegraph(profile, before ? &*before : nullptr,
-                                 {.title = title_of(command), .facts = facts_of(profile)}));
+                                 {.title = title, .facts = page_facts(profile, live), .lead = ""}));
   file.complete();
   if (command.output != "-") {
     const auto named =

@@ -32,7 +32,8 @@ void ProfileFile::require_suffix(const std::string& path) {
                          record::kUsage};
 }
 
-void ProfileFile::write(report::Profile profile, const std::string& title, base::Logger& logger) {
+void ProfileFile::write(report::Profile profile, const std::string& title, const std::string& lead,
+                        base::Logger& logger) {
   const auto facts = profile.samples.empty() ? "no samples" : facts_of(profile);
   const auto all = profile.lost + profile.samples.size();
   if (profile.lost != 0) {
@@ -41,7 +42,8 @@ void ProfileFile::write(report::Profile profile, const std::string& title, base:
   }
   const auto* const format = exports::format_of_file(path_);
   if (format == nullptr) {
-    file_.write(exports::flamegraph(profile, nullptr, {.title = title, .facts = facts}));
+    file_.write(exports::flamegraph(
+        profile, nullptr, {.title = title, .facts = page_facts(profile, true), .lead = lead}));
   } else {
     if (!format->caution.empty()) {
       logger.warning("{}", format->caution);

@@ -18,9 +18,10 @@ class ProfileFile {
 
   // Throws base::Error.
   explicit ProfileFile(std::string path) : path_{std::move(path)}, file_{path_} {}
-  // The file appears when this returns, with what is missing of PROFILE among its notes. TITLE: of
-  // a page. Throws base::Error.
-  void write(report::Profile profile, const std::string& title, base::Logger& logger);
+  // The file appears when this returns, with what is missing of PROFILE, which was recorded just
+  // now, among its notes. TITLE, LEAD: of a page (exports::FlamegraphOptions). Throws base::Error.
+  void write(report::Profile profile, const std::string& title, const std::string& lead,
+             base::Logger& logger);
 
  private:
   std::string path_;

@@ -2,6 +2,7 @@
 
 #include "base/file.hpp"
 #include "base/format.hpp"
+#include "base/host_name.hpp"
 #include "base/scratch_directory.hpp"
 #include "base/text.hpp"
 #include "cli/added_recipes.hpp"
@@ -12,6 +13,7 @@
 #include "cli/recipes.hpp"
 #include "cli/reporter.hpp"
 #include "cli/terminal.hpp"
+#include "procfs/cmdline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
@@ -20,16 +22,22 @@
 #include "pyinject/targets/scope.hpp"
 #include "pyinject/targets/stop_signals.hpp"
 #include "pyinject/targets/target_selection.hpp"
+#include "report/clock.hpp"
 #include "targets/target_map.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -262,6 +270,40 @@ std::string facts_of(const report::Profile& profile) {
   return fmt::format("{:.1f} s, {} sample{}, {} thread{}", length, profile.samples.size(),
                      profile.samples.size() == 1 ? "" : "s", profile.threads.size(),
                      profile.threads.size() == 1 ? "" : "s");
+}
+
+std::string processes_of(const report::Profile& profile) {
+  std::map<std::uint32_t, std::string_view> processes;
+  for (const auto& thread : profile.threads) {
+    processes[thread.pid] = thread.process.empty() ? thread.name : thread.process;
+  }
+  return processes.size() == 1
+             ? fmt::format("{} (pid {})", base::printable(processes.begin()->second),
+                           processes.begin()->first)
+             : base::counted(processes.size(), "process", "processes");
+}
+
+std::string page_facts(const report::Profile& profile, bool live) {
+  auto facts = profile.samples.empty() ? "no samples" : facts_of(profile);
+  if (live) {
+    facts += " · " + base::printable(base::host_name());
+  }
+  const auto begin = profile.samples.empty()
+                         ? std::nullopt
+                         : report::wall_time(profile.clock, profile.samples.front().time);
+  if (begin) {
+    constexpr std::uint64_t kSecond = 1'000'000'000;
+    facts += fmt::format(" · {:%Y-%m-%d %H:%M:%S} UTC",
+                         fmt::gmtime(static_cast<std::time_t>(*begin / kSecond)));
+  }
+  return facts + " · perf-pyinject " PYINJECT_VERSION;
+}
+
+std::string title_of_process(base::Pid pid) {
+  constexpr std::size_t kMost = 100;
+  const auto command = procfs::read_command(pid);
+  return command.empty() ? fmt::format("pid {}", pid.value())
+                         : fmt::format("{} (pid {})", base::printable(command, kMost), pid.value());
 }
 
 OutputFile::OutputFile(std::string path) : path_{std::move(path)} {

@@ -38,6 +38,14 @@ class Reporter;
 // "10 s, 2,001 samples, 4 threads".
 [[nodiscard]] std::string facts_of(const report::Profile& profile);
 
+// For a page's head. "python3 (pid 4711)"; "3 processes".
+[[nodiscard]] std::string processes_of(const report::Profile& profile);
+// "10 s, 2,001 samples, 4 threads · web1 · 2026-11-30 12:40:03 UTC · perf-pyinject 0.3.0". LIVE: of
+// this host, recorded now.
+[[nodiscard]] std::string page_facts(const report::Profile& profile, bool live);
+// "python3 shop.py (pid 4711)", of a process that may end.
+[[nodiscard]] std::string title_of_process(base::Pid pid);
+
 // Where a result goes: a file, which appears under its name when it is complete, or, for "-",
 // standard output. All functions throw base::Error.
 class OutputFile {

@@ -320,7 +320,8 @@ int run_top(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
     if (file) {
       auto profile = sampler.kept();
       profile.notes = *std::move(notes);
-      file->write(std::move(profile), "top", logger);
+      const auto title = processes_of(profile);
+      file->write(std::move(profile), title, "", logger);
     }
   } else {
     top.show();

@@ -155,6 +155,7 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
   if (command.output) {
     file.emplace(*command.output);
   }
+  const auto title = title_of_process(chosen->target.id.pid);
   logger.info("recording pid {} for {} s", pid, command.duration.count());
   record(recorder, command, signals);
   auto recording = recorder.finish();
@@ -163,7 +164,10 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
   report.considered = std::move(chosen->considered);
   base::write_all(STDOUT_FILENO, shown(report, command), "standard output");
   if (file) {
-    file->write(why::to_profile(recording, accounts), fmt::format("why -p {}", pid), logger);
+    const auto lead = report.next.empty()
+                          ? report.verdict
+                          : fmt::format("{}\nnext: {}", report.verdict, report.next);
+    file->write(why::to_profile(recording, accounts), title, lead, logger);
   }
   return 0;
 }

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -76,8 +77,17 @@ class Tables {
  private:
   // Numbers in the page of what PROFILE has; kNone: not there yet.
   struct Numbers {
+    std::vector<report::Part> parts;  // by function of PROFILE
     std::vector<std::uint32_t> functions;
     std::vector<std::uint32_t> nodes;
+  };
+  struct Periods {
+    std::uint64_t sum = 0;
+    std::uint64_t count = 0;
+    // Seconds that a sample stands for.
+    [[nodiscard]] double mean() const {
+      return count == 0 ? 0 : static_cast<double>(sum) / 1e9 / static_cast<double>(count);
+    }
   };
   struct Node {
     std::uint32_t caller = 0;
@@ -95,9 +105,11 @@ class Tables {
 
   std::uint64_t cell_ = kCell;
   std::vector<report::Event> events_;
+  std::vector<std::array<Periods, 2>> periods_;  // by event; those of the older recording
   std::vector<report::Thread> threads_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::uint32_t> thread_numbers_;
   std::vector<PageFunction> functions_;
+  std::vector<report::Part> parts_;  // by function
   std::map<PageFunction, std::uint32_t> function_numbers_;
   std::vector<report::Frame> frames_;
   report::PairNumbers frame_numbers_;  // by function and line
@@ -113,6 +125,7 @@ std::uint32_t Tables::event(const report::Event& event) {
   const auto number = static_cast<std::uint32_t>(same - events_.begin());
   if (same == events_.end()) {
     events_.push_back(event);
+    periods_.emplace_back();
   }
   return number;
 }
@@ -156,6 +169,7 @@ std::uint32_t Tables::function(const Profile& profile, std::uint32_t number, Num
     const auto [entry, fresh] = function_numbers_.try_emplace(made, functions_.size());
     if (fresh) {
       functions_.push_back(std::move(made));
+      parts_.push_back(known.parts[number]);
     }
     known.functions[number] = entry->second;
   }
@@ -205,7 +219,8 @@ void Tables::add(const Profile& profile, bool old) {
   if (profile.samples.empty()) {
     return;
   }
-  Numbers known{.functions = std::vector(profile.functions.size(), kNone),
+  Numbers known{.parts = report::parts_of(profile),
+                .functions = std::vector(profile.functions.size(), kNone),
                 .nodes = std::vector(profile.nodes.size(), kNone)};
   known.nodes[0] = 0;
   add_events(profile);
@@ -213,6 +228,9 @@ void Tables::add(const Profile& profile, bool old) {
   cell_ = std::max(cell_, (last.time - first.time) / kMostCells + 1);
   report::Uses uses{profile};
   for (const auto& sample : profile.samples) {
+    auto& [sum, count] = periods_[event(profile.events[sample.event])].at(old ? 1 : 0);
+    sum += sample.period;
+    ++count;
     samples_.push_back({.cell = sample.time - first.time,
                         .thread = thread(profile.threads[sample.thread]),
                         .event = event(profile.events[sample.event]),
@@ -243,6 +261,8 @@ void Tables::append_functions(std::string& out) const {
   out += R"("functions":{"kind":)";
   append_numbers(out, functions_,
                  [](const PageFunction& one) { return static_cast<int>(one.kind); });
+  out += R"(,"part":)";
+  append_numbers(out, parts_, [](report::Part one) { return static_cast<int>(one); });
   out += R"(,"name":)";
   append_list(out, functions_, [&](const PageFunction& one) { out += json_string(one.name); });
   out += R"(,"file":)";
@@ -284,9 +304,10 @@ void Tables::append_samples(std::string& out) const {
 
 std::string Tables::json(const FlamegraphOptions& options, const std::vector<std::string>& notes,
                          bool compares) const {
-  std::string out = fmt::format(R"({{"title":{},"facts":{},"cell":{},"compares":{},"notes":)",
-                                json_string(options.title), json_string(options.facts),
-                                static_cast<double>(cell_) / 1e9, compares);
+  std::string out =
+      fmt::format(R"({{"title":{},"facts":{},"lead":{},"cell":{},"compares":{},"notes":)",
+                  json_string(options.title), json_string(options.facts), json_string(options.lead),
+                  static_cast<double>(cell_) / 1e9, compares);
   append_list(out, notes, [&](const std::string& one) { out += json_string(one); });
   out += R"(,"events":)";
   append_list(out, events_, [&](const report::Event& one) {
@@ -294,8 +315,11 @@ std::string Tables::json(const FlamegraphOptions& options, const std::vector<std
     const std::string_view unit = waits                              ? "ns"
                                   : one.unit == report::Unit::kBytes ? "bytes"
                                                                      : "samples";
-    out += fmt::format(R"({{"name":{},"label":{},"unit":"{}"}})", json_string(one.name),
-                       json_string(waits ? "Waits" : one.name), unit);
+    const auto& [now, before] = periods_[static_cast<std::size_t>(&one - events_.data())];
+    const bool timed = one.unit == report::Unit::kNanoseconds;
+    out += fmt::format(R"({{"name":{},"label":{},"unit":"{}","seconds":{},"before":{}}})",
+                       json_string(one.name), json_string(waits ? "Waits" : one.name), unit,
+                       timed ? now.mean() : 0, timed ? before.mean() : 0);
   });
   out += R"(,"threads":)";
   append_list(out, threads_, [&](const report::Thread& one) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 
 namespace pyinject::report {
 
@@ -149,6 +150,43 @@ bool Interpreters::have(std::uint32_t object, const std::vector<std::uint32_t>& 
     }
   }
   return false;
+}
+
+std::vector<Part> parts_of(const Profile& profile) {
+  std::vector<bool> calls(profile.functions.size());  // Python functions
+  for (std::size_t i = 1; i < profile.nodes.size(); ++i) {
+    const auto& [caller, frame] = profile.nodes[i];
+    if (caller != 0 && function_of(profile, frame).kind == Kind::kPython) {
+      calls[profile.frames[profile.nodes[caller].frame].function] = true;
+    }
+  }
+  std::vector<bool> interpreters;  // by object
+  std::ranges::transform(profile.objects, std::back_inserter(interpreters),
+                         [](const Object& object) { return is_interpreter_file(object.path); });
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const auto& function = profile.functions[i];
+    if (calls[i] && function.kind == Kind::kNative &&
+        !profile.objects[function.object].path.empty()) {
+      interpreters[function.object] = true;
+    }
+  }
+  std::vector<Part> parts;
+  std::ranges::transform(profile.functions, std::back_inserter(parts),
+                         [&](const Function& function) {
+                           if (function.kind == Kind::kMark) {
+                             return is_start_of_greenlet(function) ? Part::kGreenlet
+                                    : is_state_mark(function)      ? Part::kInterpreter
+                                                                   : Part::kProgram;
+                           }
+                           if (function.kind != Kind::kNative || !interpreters[function.object]) {
+                             return Part::kProgram;
+                           }
+                           return function.name.empty()              ? Part::kNameless
+                                  : is_machinery_name(function.name) ? Part::kInterpreter
+                                  : is_byte_code_name(function.name) ? Part::kByteCode
+                                                                     : Part::kProgram;
+                         });
+  return parts;
 }
 
 Leaves::Leaves(const Profile& profile)

@@ -41,6 +41,16 @@ class Interpreters {
   std::vector<bool> files_;  // by object: its name says so
 };
 
+// What a function is to somebody who looks for the program in a stack, not for its interpreter.
+enum class Part : std::uint8_t {
+  kProgram,      // a Python function, a C function of its own, the kernel, a mark of a gap
+  kInterpreter,  // the evaluator and what it calls functions with; a mark of a state
+  kByteCode,     // a C function for byte code, unless Python calls it: "dict_subscript"
+  kNameless,     // a function of an interpreter without names: any of these
+  kGreenlet,     // the mark at a greenlet's root: what is outside of it does not run
+};
+[[nodiscard]] std::vector<Part> parts_of(const Profile& profile);  // by function
+
 class Leaves {
  public:
   explicit Leaves(const Profile& profile);

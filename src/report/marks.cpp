@@ -78,6 +78,11 @@ Marks take_marks(const Profile& profile, std::vector<std::uint32_t>& frames) {
   return marks;
 }
 
+bool is_state_mark(const Function& function) {
+  Marks marks;
+  return function.kind == Kind::kMark && take_mark(function, marks);
+}
+
 UnmarkedStacks::UnmarkedStacks(const Profile& profile)
     : node_(profile.nodes.size()), marks_(profile.nodes.size()), collects_(profile.nodes.size()) {
   PairNumbers children;

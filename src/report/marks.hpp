@@ -28,6 +28,9 @@ struct Marks {
 // Removes from FRAMES the marks that Marks can hold, except that of a greenlet, and returns them.
 [[nodiscard]] Marks take_marks(const Profile& profile, std::vector<std::uint32_t>& frames);
 
+// Whether FUNCTION is such a mark.
+[[nodiscard]] bool is_state_mark(const Function& function);
+
 // All stacks of a profile without the marks that take_marks() removes: a tree in which stacks of
 // the same frames are one node.
 class UnmarkedStacks {

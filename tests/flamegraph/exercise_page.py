@@ -60,10 +60,10 @@ def search(page, function):
 def toggle(page):
     kinds = """[...new Set(page.panes[0].tree.function.map((id, node) => page.panes[0].tree.kind(node)))].sort()"""
     before = total(page)
-    page.press("2")
+    page.press("3")
     check(set(page.evaluate(kinds)) <= {0, 3, 4}, "Python mode shows other functions")
     check(total(page) == before, "Python mode loses samples")
-    page.press("3")
+    page.press("4")
     check(0 not in page.evaluate(kinds), "native mode shows Python functions")
     page.press("1")
     page.press("t")
@@ -76,6 +76,46 @@ def toggle(page):
     page.press("i")
     page.press("d")
     page.press("d")
+
+
+def show_the_program(page, function):
+    """Without the interpreter, one key away from all of it."""
+    boxes = """(() => {
+      const {tree} = page.panes[0];
+      return tree.function.map((id, node) => node).filter(node => tree.name(node) === %r)
+          .map(node => [tree.parent[node], tree.label(node)]);
+    })()""" % function
+    names = "page.panes[0].tree.function.map((_, node) => page.panes[0].tree.name(node))"
+    plumbing = ("[python3", "_PyEval", "[GIL")
+    before = total(page)
+    shown = page.evaluate(boxes)
+    check(shown and all(label.startswith(function + " services.py") for _, label in shown), "boxes: %s" % shown)
+    check(not [name for name in page.evaluate(names) if name.startswith(plumbing)], "it shows the interpreter")
+    page.press("2")
+    check([name for name in page.evaluate(names) if name.startswith(plumbing)], "mixed hides the interpreter")
+    check(total(page) == before, "mixed has %s samples, the program %s" % (total(page), before))
+    check(len(page.evaluate(boxes)) >= len(shown), "the program has more boxes of one function than mixed")
+    page.press("1")
+
+
+def use_the_table(page, function):
+    rows = """[...document.querySelectorAll('#hot tbody tr')].map(row => [...row.children].map(one => one.textContent))"""
+    head = [*page.evaluate("[...document.querySelectorAll('#hot th')].map(one => one.textContent)")]
+    check(head[:3] == ["Self %", "Total %", "Python"] and head[-2:] == ["Wait s", "Function"], "columns: %s" % head)
+    shown = page.evaluate(rows)
+    check(shown[0][-1].startswith(function), "the first row is %s" % shown[0])
+    all_self = sum(float(row[0] or 0) for row in shown)
+    check(95 < all_self < 101, "all rows together have %s %%" % all_self)  # rounded, each one
+    page.evaluate("document.querySelector('#hot th.total button').click()")
+    totals = [float(row[1] or 0) for row in page.evaluate(rows)]
+    check(totals == sorted(totals, reverse=True), "not sorted: %s" % totals)
+    page.evaluate("[...document.querySelectorAll('#hot tbody button')].find(one => one.textContent.startsWith(%r)).click()"
+                  % function)
+    check(page.evaluate("page.panes[0].tree.name(page.panes[0].zoomed)") == function, "a row does not zoom")
+    page.press("Escape")
+    page.press("h")
+    check(page.evaluate("document.getElementById('hot').hidden"), "h does not hide the table")
+    page.press("h")
 
 
 def walk_by_keys(page):
@@ -131,7 +171,7 @@ def main(file, function, diff=None):
         return 77
     with browser.Browser(program) as page:
         page.open(file, READY)
-        for step in (hover_and_zoom, search):
+        for step in (hover_and_zoom, search, show_the_program, use_the_table):
             step(page, function)
         for step in (toggle, walk_by_keys, choose_seconds, side_by_side):
             step(page)

@@ -238,6 +238,7 @@ TEST_F(Page, HasItsDataAndNothingOfTheNetwork) {
   EXPECT_EQ(data.at("title"), "</script>");
   EXPECT_EQ(data.at("samples").at("weight"), nlohmann::json::parse("[2,1,700]"));
   EXPECT_EQ(data.at("events").at(1).at("unit"), "ns");
+  EXPECT_EQ(data.at("events").at(0).at("seconds"), 0.005);
   EXPECT_FALSE(data.at("compares").get<bool>());
 }
 
@@ -262,6 +263,7 @@ TEST_F(Page, HasBothRecordingsToCompare) {
   EXPECT_TRUE(data.at("compares").get<bool>());
   EXPECT_EQ(data.at("samples").at("old"), nlohmann::json::parse("[0,0,0,1]"));
   EXPECT_THAT(data.at("functions").at("name").dump(), HasSubstr("gone"));
+  EXPECT_EQ(data.at("events").at(0).at("before"), 0.005);
   // Functions that both have are there once.
   const auto names = data.at("functions").at("name").get<std::vector<std::string>>();
   EXPECT_EQ(std::ranges::count(names, "memcpy"), 1);

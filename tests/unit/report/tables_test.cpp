@@ -257,6 +257,27 @@ TEST_F(Tables, AreJsonAndCsv) {
               HasSubstr("cpu-clock,3,0,3,0,3,load,\"/a,b\xFF.py\",7\n"));
 }
 
+TEST_F(Tables, DivideFunctionsIntoProgramAndInterpreter) {
+  for (const auto* const name : {"dict_subscript", "builtin_sorted", ""}) {
+    profile.functions.push_back({.kind = Kind::kNative, .name = name, .object = 0});
+  }
+  for (const auto* const name : {"[truncated: python stack]", "[greenlet]"}) {
+    profile.functions.push_back({.kind = Kind::kMark, .name = name});
+  }
+  // An interpreter in a file of another name: it calls a Python function.
+  profile.objects.push_back({.path = "/opt/app/server"});
+  profile.functions.push_back(
+      {.kind = Kind::kNative, .name = "_PyEval_EvalFrameDefault", .object = 3});
+  profile.frames.push_back({.function = 12});
+  profile.nodes.push_back({.caller = 0, .frame = 8});
+  profile.nodes.push_back({.caller = 13, .frame = 0});
+  EXPECT_THAT(parts_of(profile),
+              ElementsAre(Part::kProgram, Part::kProgram, Part::kInterpreter, Part::kProgram,
+                          Part::kProgram, Part::kInterpreter, Part::kInterpreter, Part::kByteCode,
+                          Part::kProgram, Part::kNameless, Part::kProgram, Part::kGreenlet,
+                          Part::kInterpreter));
+}
+
 TEST(Machinery, IsKnownByName) {
   EXPECT_TRUE(is_machinery_name("_PyEval_EvalFrameDefault.cold"));
   EXPECT_TRUE(is_machinery_name("py_trampoline_evaluator"));
