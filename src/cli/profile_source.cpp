@@ -267,9 +267,15 @@ std::string facts_of(const report::Profile& profile) {
   constexpr double kSecond = 1e9;
   const auto length =
       static_cast<double>(profile.samples.back().time - profile.samples.front().time) / kSecond;
-  return fmt::format("{:.1f} s, {} sample{}, {} thread{}", length, profile.samples.size(),
-                     profile.samples.size() == 1 ? "" : "s", profile.threads.size(),
-                     profile.threads.size() == 1 ? "" : "s");
+  const auto waits = static_cast<std::uint64_t>(
+      std::ranges::count_if(profile.samples, [&](const report::Sample& sample) {
+        return profile.events[sample.event].unit == report::Unit::kWaits;
+      }));
+  const auto samples = profile.samples.size() - waits;
+  return fmt::format("{:.1f} s{}{}, {}", length,
+                     samples == 0 ? "" : ", " + base::counted(samples, "sample"),
+                     waits == 0 ? "" : ", " + base::counted(waits, "wait"),
+                     base::counted(profile.threads.size(), "thread"));
 }
 
 std::string processes_of(const report::Profile& profile) {

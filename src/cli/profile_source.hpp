@@ -35,7 +35,7 @@ class Reporter;
                                                             Reporter& reporter, bool live,
                                                             bool may_be_empty = false);
 
-// "10 s, 2,001 samples, 4 threads".
+// "10.0 s, 2,001 samples, 70 waits, 4 threads".
 [[nodiscard]] std::string facts_of(const report::Profile& profile);
 
 // For a page's head. "python3 (pid 4711)"; "3 processes".
