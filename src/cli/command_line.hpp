@@ -71,6 +71,7 @@ struct TopCommand {
   bool json = false;
   std::chrono::seconds duration{};    // with ONCE
   std::optional<std::string> output;  // likewise: a profile, by its suffix
+  bool sources = true;                // in a page
 };
 
 struct WhyCommand {
@@ -82,6 +83,7 @@ struct WhyCommand {
   bool json = false;
   bool markdown = false;
   std::optional<std::string> output;  // a profile, by its suffix
+  bool sources = true;                // in a page
 };
 
 struct StatusCommand {
@@ -118,6 +120,7 @@ struct FlamegraphCommand {
   std::string output{};                 // "-": stdout
   std::optional<std::string> before{};  // a recording to compare with
   std::optional<std::string> title{};
+  bool sources = true;
   bool open = false;
 };
 

@@ -1,8 +1,10 @@
 #include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
+#include "cli/page_sources.hpp"
 #include "cli/profile_source.hpp"
 #include "cli/reporter.hpp"
+#include "cli/source_file.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
@@ -17,6 +19,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -52,6 +55,7 @@ constexpr auto kFlamegraphOptions = std::to_array<Option>({
      "ones less",
      Completed::kRecordings},
     {"--title TEXT", "title of the page"},
+    rows::kNoSource,
     {"--open", "show it in the browser (xdg-open)"},
 });
 
@@ -87,6 +91,7 @@ void parse_flamegraph(const VerbArguments& arguments, CommandLine& line) {
   command.output = parsed.value("output").value_or("flamegraph.html");
   command.before = parsed.value("diff");
   command.title = parsed.value("title");
+  command.sources = !parsed.has("no-source");
   command.open = parsed.has("open");
   if (command.open && command.output == "-") {
     throw CommandLineError{"--open needs a file: -o FILE", kUsage};
@@ -142,7 +147,7 @@ int run_flamegraph(const CommandLine& line, Reporter& reporter, const Terminal& 
   if (const auto* const status = std::get_if<int>(&loaded)) {
     return *status;
   }
-  const auto& profile = std::get<report::Profile>(loaded);
+  auto& profile = std::get<report::Profile>(loaded);
   const bool live = command.source.record.has_value();
   if (title.empty()) {
     title = live ? processes_of(profile) : title_of(command.source.file, profile);
@@ -150,15 +155,20 @@ int run_flamegraph(const CommandLine& line, Reporter& reporter, const Terminal& 
   if (before && !command.title) {
     title += ", compared with " + title_of(*command.before, *before);
   }
-  file.write(exports::flamegraph(profile, before ? &*before : nullptr,
-                                 {.title = title, .facts = page_facts(profile, live), .lead = ""}));
+  exports::FlamegraphOptions options{.title = title, .facts = page_facts(profile, live)};
+  if (command.sources) {
+    const auto read = live ? source_reader(std::time(nullptr)) : source_reader(command.source.file);
+    options.sources = page_sources(profile, read);
+  }
+  file.write(exports::flamegraph(profile, before ? &*before : nullptr, options));
   file.complete();
   if (command.output != "-") {
     const auto named =
         std::ranges::count(profile.functions, report::Kind::kPython, &report::Function::kind);
-    logger.info("{}: {}, names of {}; open it in a browser", base::printable(command.output),
+    logger.info("{}: {}, names of {}{}; open it in a browser", base::printable(command.output),
                 facts_of(profile),
-                base::counted(static_cast<std::uint64_t>(named), "Python function"));
+                base::counted(static_cast<std::uint64_t>(named), "Python function"),
+                sources_text(options.sources));
   }
   if (command.open) {
     open_page(command.output, logger);

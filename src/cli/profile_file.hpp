@@ -18,10 +18,14 @@ class ProfileFile {
 
   // Throws base::Error.
   explicit ProfileFile(std::string path) : path_{std::move(path)}, file_{path_} {}
+  struct Head {
+    std::string title;    // exports::FlamegraphOptions
+    std::string lead{};   // likewise
+    bool sources = true;  // whether the page has them
+  };
   // The file appears when this returns, with what is missing of PROFILE, which was recorded just
-  // now, among its notes. TITLE, LEAD: of a page (exports::FlamegraphOptions). Throws base::Error.
-  void write(report::Profile profile, const std::string& title, const std::string& lead,
-             base::Logger& logger);
+  // now, among its notes. HEAD: of a page. Throws base::Error.
+  void write(report::Profile profile, const Head& head, base::Logger& logger);
 
  private:
   std::string path_;

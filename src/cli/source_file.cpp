@@ -160,10 +160,14 @@ report::SourceFile read_source(const std::string& path, base::Pid pid,
 
 }  // namespace
 
-report::ReadSource source_reader(const std::string& recording) {
-  return [recorded = time_of(recording)](const std::string& path, std::uint32_t pid) {
+report::ReadSource source_reader(std::optional<std::time_t> recorded) {
+  return [recorded](const std::string& path, std::uint32_t pid) {
     return read_source(path, base::Pid{static_cast<pid_t>(pid)}, recorded);
   };
+}
+
+report::ReadSource source_reader(const std::string& recording) {
+  return source_reader(time_of(recording));
 }
 
 }  // namespace pyinject::cli

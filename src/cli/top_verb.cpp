@@ -64,6 +64,7 @@ constexpr auto kTopOptions = std::to_array<Option>({
     rows::kWritten.with("with --once: also write all samples and waits: F.html is a flame graph, "
                         "F.pb.gz for pprof, "
                         "F.jsonl, ...: as export"),
+    rows::kNoSource.with("with -o F.html: without the source of the Python functions"),
     {"--json", "for programs, with --once; docs/top-json.md has the fields"},
 });
 
@@ -114,6 +115,7 @@ void parse_top(const VerbArguments& arguments, CommandLine& line) {
     command.duration = std::chrono::seconds{parse_whole(*duration, "-d", kMostSecondsOfTop)};
   }
   command.output = parsed.value("output");
+  command.sources = !parsed.has("no-source");
   if (!command.once && (command.json || parsed.has("duration") || command.output)) {
     throw CommandLineError{"--json, -d and -o need --once", kUsage};
   }
@@ -321,7 +323,7 @@ int run_top(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
       auto profile = sampler.kept();
       profile.notes = *std::move(notes);
       const auto title = processes_of(profile);
-      file->write(std::move(profile), title, "", logger);
+      file->write(std::move(profile), {.title = title, .sources = command.sources}, logger);
     }
   } else {
     top.show();

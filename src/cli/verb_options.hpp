@@ -47,6 +47,8 @@ inline constexpr Option kWhat{"--what LIST",
                               "the events for these purposes",
                               {},
                               recipe_names};
+inline constexpr Option kNoSource{"--no-source",
+                                  "leave the source of the Python functions out of the page"};
 inline constexpr Option kOffCpu =
     setting(&weave::WeaveFlags::off_cpu,
             {"--off-cpu", "also record where threads wait: drawn next to the CPU graph"});

@@ -53,6 +53,7 @@ constexpr auto kWhyOptions = std::to_array<Option>({
     under("how", rows::kDuration.with("how long to record (default: 5)")),
     rows::kFreq.with("samples per second and CPU (default: 499)"),
     rows::kWritten,
+    rows::kNoSource,
     {"--json", "for programs: docs/why-json.md describes the fields"},
     {"--markdown", "for a ticket or a chat"},
 });
@@ -110,7 +111,8 @@ void parse_why(const VerbArguments& arguments, CommandLine& line) {
                                kMostOfWhy),
       .json = parsed.has("json"),
       .markdown = parsed.has("markdown"),
-      .output = output};
+      .output = output,
+      .sources = !parsed.has("no-source")};
 }
 
 // Records until the end of the time, a signal, or the exit of the process.
@@ -167,7 +169,8 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
     const auto lead = report.next.empty()
                           ? report.verdict
                           : fmt::format("{}\nnext: {}", report.verdict, report.next);
-    file->write(why::to_profile(recording, accounts), title, lead, logger);
+    file->write(why::to_profile(recording, accounts),
+                {.title = title, .lead = lead, .sources = command.sources}, logger);
   }
   return 0;
 }

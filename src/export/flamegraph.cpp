@@ -309,6 +309,11 @@ std::string Tables::json(const FlamegraphOptions& options, const std::vector<std
                   json_string(options.title), json_string(options.facts), json_string(options.lead),
                   static_cast<double>(cell_) / 1e9, compares);
   append_list(out, notes, [&](const std::string& one) { out += json_string(one); });
+  out += R"(,"sources":)";
+  append_list(out, options.sources, [&](const PageSource& one) {
+    out += fmt::format(R"({{"file":{},"text":{},"note":{}}})", json_string(one.file),
+                       json_string(one.text), json_string(one.note));
+  });
   out += R"(,"events":)";
   append_list(out, events_, [&](const report::Event& one) {
     const bool waits = one.unit == report::Unit::kWaits;

@@ -4,13 +4,21 @@
 #include "pyinject/report/profile.hpp"
 
 #include <string>
+#include <vector>
 
 namespace pyinject::exports {
 
+struct PageSource {
+  std::string file;  // report::Function::file
+  std::string text;
+  std::string note;  // what is doubtful about it; may be empty
+};
+
 struct FlamegraphOptions {
-  std::string title;  // of the page, "web.data"
-  std::string facts;  // below it, "10 s, 4 threads"
-  std::string lead;   // above the graph: what `why` says; may be empty
+  std::string title;    // of the page, "web.data"
+  std::string facts{};  // below it, "10 s, 4 threads"
+  std::string lead{};   // above the graph: what `why` says; may be empty
+  std::vector<PageSource> sources{};
 };
 
 // The page for PROFILE; BEFORE: null, or an older recording to compare it with. The page holds the

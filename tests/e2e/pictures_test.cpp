@@ -37,19 +37,31 @@ using testing::StartsWith;
 class PicturedService {
  public:
   PicturedService(const Interpreter& python, const std::string& reason)
-      : python_{python,
-                target_source("services.py"),
-                {.interpreter_args = {}, .args = {reason}, .child = {}}} {}
+      : PicturedService{python, reason, target_source("services.py")} {}
+  // Its functions have a file.
+  static PicturedService of_file(const Interpreter& python, const std::string& reason) {
+    return {python, reason,
+            fmt::format("file = '{}/tests/targets/services.py'\n"
+                        "exec(compile(open(file).read(), file, 'exec'))",
+                        source_dir())};
+  }
   [[nodiscard]] std::string pid() const { return std::to_string(python_.pid().value()); }
   // Records it into DATA; then it is paused.
-  void record(const std::string& data, const std::string& engine, const std::string& length) {
-    const auto recorded = run({tool(), "record", "-p", pid(), "--engine", engine, "--off-cpu", "-F",
-                               "499", "-o", data, "--", "sleep", length});
+  void record(const std::string& data, const std::string& engine, const std::string& length,
+              const std::vector<std::string>& options = {}) {
+    std::vector<std::string> command{tool(),      "record", "-p",  pid(), "--engine", engine,
+                                     "--off-cpu", "-F",     "499", "-o",  data};
+    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), {"--", "sleep", length});
+    const auto recorded = run(command);
     ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
     python_.pause();
   }
 
  private:
+  PicturedService(const Interpreter& python, const std::string& reason, const std::string& program)
+      : python_{python, program, {.interpreter_args = {}, .args = {reason}, .child = {}}} {}
+
   PythonProcess python_;
 };
 
@@ -343,7 +355,8 @@ class Page : public testing::Test {
 };
 
 TEST_F(Page, CanBeUsedInABrowser) {
-  PicturedService{python(), "gil"}.record(path("gil.data"), "bpf", "3");
+  auto service = PicturedService::of_file(python(), "gil");
+  service.record(path("gil.data"), "bpf", "3", {"--lines"});
   PicturedService{python(), "python"}.record(path("python.data"), "bpf", "1");
   draw({path("gil.data"), "-o", path("gil.html")});
   draw({path("gil.data"), "--diff", path("python.data"), "-o", path("diff.html")});

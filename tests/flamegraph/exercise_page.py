@@ -40,7 +40,7 @@ def hover_and_zoom(page, function):
     tip = page.evaluate("document.getElementById('tooltip').textContent")
     parts = ("total:", "self:", "of the total: Python ")
     check(tip.startswith(function) and all(part in tip for part in parts), "the tooltip says: " + tip)
-    check("samples · Python " in heading(page), "the heading says: " + heading(page))
+    check(" s · Python " in heading(page), "the heading says: " + heading(page))
     page.click(place["x"], place["y"])
     check(page.evaluate("page.panes[0].zoomed") == place["node"], "a click does not zoom")
     wide = page.evaluate(FIND % function)["width"]
@@ -89,7 +89,7 @@ def show_the_program(page, function):
     plumbing = ("[python3", "_PyEval", "[GIL")
     before = total(page)
     shown = page.evaluate(boxes)
-    check(shown and all(label.startswith(function + " services.py") for _, label in shown), "boxes: %s" % shown)
+    check(shown and all(label.startswith(function + " services.py:") for _, label in shown), "boxes: %s" % shown)
     check(not [name for name in page.evaluate(names) if name.startswith(plumbing)], "it shows the interpreter")
     page.press("2")
     check([name for name in page.evaluate(names) if name.startswith(plumbing)], "mixed hides the interpreter")
@@ -116,6 +116,24 @@ def use_the_table(page, function):
     page.press("h")
     check(page.evaluate("document.getElementById('hot').hidden"), "h does not hide the table")
     page.press("h")
+
+
+def read_the_source(page, function):
+    page.evaluate("page.panes[0].select(page.panes[0].tree.function.findIndex("
+                  "(id, node) => page.panes[0].tree.name(node) === %r))" % function)
+    page.press("s")
+    check(page.evaluate("document.getElementById('hot').hidden"), "the table and the source are both there")
+    file = page.evaluate("document.getElementById('file').selectedOptions[0].text")
+    check(file.endswith("/services.py"), "the source is " + file)
+    lines = page.evaluate("""[...document.querySelectorAll('#source tbody tr')].map(
+        row => [...row.children].map(cell => cell.textContent))""")
+    hot = max(lines, key=lambda line: float(line[0] or 0))
+    first = next(int(line[3]) for line in lines if line[4].startswith("def %s(" % function))
+    check(first < int(hot[3]) < first + 20 and float(hot[0]) > 5, "the hot line is %s" % hot)
+    check(all(float(line[1]) >= float(line[0]) for line in lines if line[0]), "self is more than total")
+    page.press("h")
+    check(not page.evaluate("document.getElementById('hot').hidden"), "h does not go back to the table")
+    page.press("Escape")
 
 
 def walk_by_keys(page):
@@ -171,7 +189,7 @@ def main(file, function, diff=None):
         return 77
     with browser.Browser(program) as page:
         page.open(file, READY)
-        for step in (hover_and_zoom, search, show_the_program, use_the_table):
+        for step in (hover_and_zoom, search, show_the_program, use_the_table, read_the_source):
             step(page, function)
         for step in (toggle, walk_by_keys, choose_seconds, side_by_side):
             step(page)

@@ -4,13 +4,6 @@ class HotTable {
     this.page = page;
     this.box = element('hot');
     this.sort = 'self';
-    element('table').addEventListener('click', () => this.toggle());
-  }
-
-  toggle() {
-    this.box.hidden = !this.box.hidden;
-    element('table').setAttribute('aria-pressed', String(!this.box.hidden));
-    this.page.draw();
   }
 
   // NODE: in which it takes most; -1: it only waits.

@@ -11,6 +11,7 @@ class Page {
     this.describe();
     this.heatMap = new HeatMap(this);
     this.hotTable = new HotTable(this);
+    this.sourceView = new SourceView(this);
     this.connect();
     this.choose({});
   }
@@ -40,6 +41,7 @@ class Page {
     }
     element('event').hidden = profile.events.length < 2;
     element('comparison').hidden = !profile.compares;
+    element('sources').hidden = profile.sources.length === 0;
   }
 
   connect() {
@@ -55,6 +57,8 @@ class Page {
     element('search').addEventListener('input', () => this.search());
     element('reset').addEventListener('click', () => this.reset());
     element('theme').addEventListener('click', () => this.toggleTheme());
+    element('table').addEventListener('click', () => this.toggleSide('hot'));
+    element('sources').addEventListener('click', () => this.toggleSide('source'));
     element('help').addEventListener('click', () => element('keys').showModal());
     element('keys').addEventListener('click', () => element('keys').close());
     window.addEventListener('resize', () => this.draw());
@@ -83,6 +87,7 @@ class Page {
     this.listElided();
     this.heatMap.draw();
     this.hotTable.build();
+    this.sourceView.build();
     this.panes.forEach(pane => pane.resize(true));
     this.tell(this.panes[0], this.panes[0].zoomed);
   }
@@ -116,6 +121,17 @@ class Page {
       }
       return row;
     }));
+  }
+
+  // Beside the graph: the table, the source, or nothing.
+  toggleSide(id) {
+    for (const [side, button] of [['hot', 'table'], ['source', 'sources']]) {
+      element(side).hidden = side !== id || !element(side).hidden;
+      element(button).setAttribute('aria-pressed', String(!element(side).hidden));
+    }
+    this.sourceView.build();
+    this.sourceView.follow(this.focused.tree, this.focused.selected);
+    this.draw();
   }
 
   draw() {
@@ -169,6 +185,7 @@ class Page {
   toggleTheme() {
     this.dark = !this.dark;
     document.documentElement.classList.toggle('dark', this.dark);
+    this.sourceView.build();
     this.draw();
   }
 
@@ -190,7 +207,8 @@ class Page {
       '4': () => this.choose({mode: 'native'}),
       't': () => this.choose({grouping: settings.grouping === 'merged' ? 'threads' : 'merged'}),
       'i': () => this.choose({direction: settings.direction === 'flame' ? 'icicle' : 'flame'}),
-      'h': () => this.hotTable.toggle(),
+      'h': () => this.toggleSide('hot'),
+      's': () => this.profile.sources.length > 0 && this.toggleSide('source'),
       'd': () => this.toggleTheme(),
       '?': () => element('keys').showModal(),
       'Enter': () => focused.zoom(focused.selected),

@@ -229,6 +229,7 @@ class Pane {
       this.scroll.scrollTop += top - this.shownHeight / 2;
     }
     this.page.tell(this, node);
+    this.page.sourceView.follow(this.tree, node);
     this.draw();
   }
 

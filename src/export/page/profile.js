@@ -19,6 +19,7 @@ class Profile {
     this.title = data.title;
     this.facts = data.facts;
     this.lead = data.lead;
+    this.sources = data.sources;      // {file, text, note}
     this.notes = data.notes;
     this.events = data.events;        // {name, label, unit, seconds: of a sample, before: of an older one; 0: no time}
     this.threads = data.threads;

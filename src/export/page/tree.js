@@ -12,12 +12,12 @@ class Tree {
     this.seconds = profile.events[event].seconds;
     this.secondsBefore = profile.events[event].before;
     this.function = [-1];  // below 0: a thread, -2 - its index
-    this.lines = [];  // by node: the weight of each line
+    this.lines = [];  // by node: pairs of a line and its weight
     this.parent = [-1];
     this.depth = [0];
     this.self = [0];
     this.old = [0];
-    this.uses = profile.uses.map(() => []);  // by use and node: of `self`, then of `total`
+    this.spent = [];  // of `self`: node, use, weight, one after the other
     this.known = new Map();
     this.collect(event);
     this.sum();
@@ -53,44 +53,51 @@ class Tree {
     const {profile, settings} = this;
     const {cell, thread, event: events, stack, use, weight, old} = profile.samples;
     const apart = settings.grouping === 'threads';
-    const wanted = settings.thread;
-    const shown = new Map();  // the tree's node of each stack, for each thread
-    const weights = new Map();  // of each stack, likewise
+    const groups = new Map();  // samples
     for (let i = 0; i < stack.length; ++i) {
-      if (events[i] !== event || (wanted >= 0 && thread[i] !== wanted)) {
-        continue;
-      }
-      if (settings.from !== null && !old[i] && (cell[i] < settings.from || cell[i] >= settings.to)) {
-        continue;
-      }
-      const group = apart ? thread[i] : -1;
-      let nodes = shown.get(group);
-      if (nodes === undefined) {
-        nodes = new Map([[0, apart ? this.child(0, -2 - group) : 0]]);
-        shown.set(group, nodes);
-        weights.set(group, new Float64Array(profile.frame.length));
-      }
-      const node = settings.mode === 'program' ? this.showProgram(nodes, stack[i], profile.uses[use[i]])
-          : this.show(nodes, stack[i]);
-      (old[i] ? this.old : this.self)[node] += weight[i];
-      if (!old[i]) {
-        this.uses[use[i]][node] = (this.uses[use[i]][node] ?? 0) + weight[i];
-        weights.get(group)[stack[i]] += weight[i];
+      const outside = settings.from !== null && !old[i] && (cell[i] < settings.from || cell[i] >= settings.to);
+      if (events[i] === event && !outside && (settings.thread < 0 || thread[i] === settings.thread)) {
+        const group = apart ? thread[i] : -1;
+        groups.get(group)?.push(i) ?? groups.set(group, [i]);
       }
     }
-    for (const [group, nodes] of shown) {
-      this.weighLines(nodes, weights.get(group));
+    const nodes = new Int32Array(profile.frame.length);  // of this tree, by stack; -1: not yet
+    const weights = new Float64Array(nodes.length);      // of each stack
+    const program = settings.mode === 'program';
+    for (const [group, samples] of groups) {
+      nodes.fill(-1);
+      weights.fill(0);
+      nodes[0] = apart ? this.child(0, -2 - group) : 0;
+      for (const i of samples) {
+        const node = program ? this.showProgram(nodes, stack[i], profile.uses[use[i]]) : this.show(nodes, stack[i]);
+        (old[i] ? this.old : this.self)[node] += weight[i];
+        if (!old[i]) {
+          this.spent.push(node, use[i], weight[i]);
+          weights[stack[i]] += weight[i];
+        }
+      }
+      this.weighLines(nodes, weights);
     }
   }
 
   weighLines(nodes, weights) {
     const {caller, frame, frames} = this.profile;
     for (let stack = weights.length - 1; stack > 0; --stack) {
+      if (weights[stack] === 0) {
+        continue;
+      }
       const line = frames.line[frame[stack]];
-      const node = nodes.get(stack);
-      if (line > 0 && weights[stack] > 0 && this.function[node] === frames.function[frame[stack]]) {
-        const lines = this.lines[node] ??= new Map();
-        lines.set(line, (lines.get(line) ?? 0) + weights[stack]);
+      const node = nodes[stack];
+      if (line > 0 && node >= 0 && this.function[node] === frames.function[frame[stack]]) {
+        const lines = this.lines[node];
+        const same = lines?.findIndex(one => one[0] === line) ?? -1;
+        if (lines === undefined) {
+          this.lines[node] = [[line, weights[stack]]];
+        } else if (same < 0) {
+          lines.push([line, weights[stack]]);
+        } else {
+          lines[same][1] += weights[stack];
+        }
       }
       weights[caller[stack]] += weights[stack];
     }
@@ -98,18 +105,18 @@ class Tree {
 
   // The line that takes most of NODE; 0: unknown.
   line(node) {
-    return [...this.lines[node] ?? []].reduce((most, one) => one[1] > most[1] ? one : most, [0, 0])[0];
+    return (this.lines[node] ?? []).reduce((most, one) => one[1] > most[1] ? one : most, [0, 0])[0];
   }
 
   show(nodes, stack) {
     const {caller, frame, frames, functions} = this.profile;
     const path = [];
     let known = stack;
-    while (!nodes.has(known)) {
+    while (nodes[known] < 0) {
       path.push(known);
       known = caller[known];
     }
-    let node = nodes.get(known);
+    let node = nodes[known];
     while (path.length > 0) {
       const next = path.pop();
       const id = frames.function[frame[next]];
@@ -117,7 +124,7 @@ class Tree {
       if (this.shows(id) && !again) {
         node = this.child(node, id);
       }
-      nodes.set(next, node);
+      nodes[next] = node;
     }
     return node;
   }
@@ -132,15 +139,15 @@ class Tree {
     const child = (node, inner) => this.child(node, frames.function[frame[inner]]);
     const path = [];
     let inner = python[stack];
-    for (; inner !== 0 && !nodes.has(inner); inner = python[caller[inner]]) {
+    for (; nodes[inner] < 0; inner = python[caller[inner]]) {
       path.push(inner);
     }
-    let node = nodes.get(inner);
+    let node = nodes[inner];
     while (path.length > 0) {
       const next = path.pop();
       const between = called[caller[next]];
       node = child(between === 0 ? node : child(node, between), next);
-      nodes.set(next, node);
+      nodes[next] = node;
     }
     const innermost = called[stack] || (use === 'c' ? possible[stack] : 0);
     return innermost === 0 || use === 'python' || use === 'undecided' ? node : child(node, innermost);
@@ -150,7 +157,11 @@ class Tree {
     this.total = Float64Array.from(this.self);
     this.before = Float64Array.from(this.old);
     this.height = 1;
-    this.uses = this.uses.map(one => Float64Array.from(this.self, (_, node) => one[node] ?? 0));
+    this.uses = this.profile.uses.map(() => new Float64Array(this.self.length));  // of `total`, by use and node
+    for (let i = 0; i < this.spent.length; i += 3) {
+      this.uses[this.spent[i + 1]][this.spent[i]] += this.spent[i + 2];
+    }
+    this.spent = null;
     for (let node = this.function.length - 1; node > 0; --node) {
       this.total[this.parent[node]] += this.total[node];
       this.before[this.parent[node]] += this.before[node];
