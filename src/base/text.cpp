@@ -138,6 +138,19 @@ std::string hexadecimal(std::span<const std::byte> bytes) {
   return text;
 }
 
+std::string without_digits(std::string_view text) {
+  std::string key;
+  for (const char each : text) {
+    const bool digit = each >= '0' && each <= '9';
+    if (!digit) {
+      key += each;
+    } else if (key.empty() || key.back() != '*') {
+      key += '*';
+    }
+  }
+  return key;
+}
+
 std::string grouped(std::uint64_t number) {
   std::string text = std::to_string(number);
   for (std::size_t end = text.size(); end > 3; end -= 3) {

@@ -42,6 +42,9 @@ template <std::integral Number>
 // "07af" for the bytes 7 and 175.
 [[nodiscard]] std::string hexadecimal(std::span<const std::byte> bytes);
 
+// TEXT with "*" for each run of digits: "worker-*", for those that differ in nothing else.
+[[nodiscard]] std::string without_digits(std::string_view text);
+
 // "1,234,567".
 [[nodiscard]] std::string grouped(std::uint64_t number);
 

@@ -1,5 +1,7 @@
 #include "why/groups.hpp"
 
+#include "base/text.hpp"
+
 #include <fmt/format.h>
 
 namespace pyinject::why {
@@ -7,19 +9,6 @@ namespace pyinject::why {
 namespace {
 
 constexpr std::uint64_t kShort = 100'000'000;  // nanoseconds
-
-std::string without_digits(const std::string& name) {
-  std::string key;
-  for (const char each : name) {
-    const bool digit = each >= '0' && each <= '9';
-    if (!digit) {
-      key += each;
-    } else if (key.empty() || key.back() != '*') {
-      key += '*';
-    }
-  }
-  return key;
-}
 
 }  // namespace
 
@@ -35,7 +24,8 @@ Groups groups_of(const Recording& recording, const std::map<std::uint32_t, std::
   for (const auto& [tid, time] : times) {
     const bool is_short =
         time < kShort && !(recording.at_begin.contains(tid) && recording.at_end.contains(tid));
-    groups[is_short ? "short threads" : without_digits(name_of(recording, tid))].push_back(tid);
+    groups[is_short ? "short threads" : base::without_digits(name_of(recording, tid))].push_back(
+        tid);
   }
   return groups;
 }

@@ -1,22 +1,15 @@
 #include "why/lines.hpp"
 
+#include "base/source_path.hpp"
+
 #include <algorithm>
 
 namespace pyinject::why {
 
-bool is_standard(std::string_view file) {
-  if (file.starts_with("<frozen ")) {
-    return true;
-  }
-  return file.find("/lib/python3.") != std::string_view::npos &&
-         file.find("/site-packages/") == std::string_view::npos &&
-         file.find("/dist-packages/") == std::string_view::npos;
-}
-
 Line line_of(const Recording& recording, std::uint32_t stack) {
   const auto& lines = recording.stacks.lines(stack);
   const auto own = std::ranges::find_if(lines, [&](const Line& line) {
-    return line.function != 0 && !is_standard(recording.names.text(line.file));
+    return line.function != 0 && !base::is_standard_library(recording.names.text(line.file));
   });
   return own != lines.end() ? *own : lines.empty() ? Line{} : lines.front();
 }

@@ -9,9 +9,6 @@
 
 namespace pyinject::why {
 
-// Whether FILE is one of the interpreter's own modules.
-[[nodiscard]] bool is_standard(std::string_view file);
-
 // The innermost line outside of the interpreter's own modules; without one, the innermost line.
 [[nodiscard]] Line line_of(const Recording& recording, std::uint32_t stack);
 // The same, as text.
