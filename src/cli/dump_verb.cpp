@@ -66,8 +66,9 @@ constexpr auto kDumpOptions = std::to_array<Option>({
      "exited; --json: one line each time"},
     rows::kLogFormat,
     rows::kQuiet,
-    rows::kVerbose.with("also print each kernel function that a thread is blocked in, and the "
-                        "interpreter's file"),
+    rows::kVerbose.with(
+        "print each thread and task by itself, whole paths, each kernel function that "
+        "a thread is blocked in, and the interpreter's file"),
 });
 
 constexpr std::string_view kDumpHelp =

@@ -1,5 +1,6 @@
 #include "pyinject/inspect/dump_text.hpp"
 
+#include "base/source_path.hpp"
 #include "base/text.hpp"
 #include "inspect/greenlets_text.hpp"
 #include "inspect/tasks_text.hpp"
@@ -28,7 +29,7 @@ class Writer {
   void process(const ProcessSnapshot& process);
   void core(const CoreOrigin& core);
   void deadlocks(const ProcessSnapshot& process);
-  void thread(const ProcessSnapshot& process, const ThreadSnapshot& thread);
+  void threads(const ProcessSnapshot& process);
   void tasks(const ProcessSnapshot& process);
   void greenlets(const ProcessSnapshot& process);
   [[nodiscard]] std::string take() { return std::move(text_); }
@@ -47,6 +48,19 @@ class Writer {
   [[nodiscard]] std::string state_of(const ProcessSnapshot& process,
                                      const ThreadSnapshot& thread) const;
   [[nodiscard]] std::string wait_of(const ThreadSnapshot& thread) const;
+  // Threads that do the same.
+  struct Alike {
+    std::vector<const ThreadSnapshot*> threads;
+    std::string name;    // of all, "worker-*"
+    std::string state;   // of the first one
+    std::string frames;  // likewise
+    std::string key;     // what they have in common
+  };
+  [[nodiscard]] Alike described(const ProcessSnapshot& process, const ThreadSnapshot& thread);
+  void threads(const ProcessSnapshot& process, const Alike& alike);
+  [[nodiscard]] std::string_view path(std::string_view file) const {
+    return options_.verbose ? file : base::short_path(file);
+  }
   void frames(const ProcessSnapshot& process, const ThreadSnapshot& thread);
   void deadlock(const ProcessSnapshot& process, const std::vector<base::Tid>& members);
 
@@ -135,7 +149,7 @@ void Writer::deadlock(const ProcessSnapshot& process, const std::vector<base::Ti
         "    {} waits for {}{}{}\n", thread_name(process, members[i]),
         join ? "the end of " : object_of(*thread->wait) + " of ", thread_name(process, next),
         line == nullptr ? std::string{}
-                        : fmt::format("  {}:{}", printable(line->file), line->line));
+                        : fmt::format("  {}:{}", printable(path(line->file)), line->line));
   }
 }
 
@@ -158,6 +172,7 @@ void Writer::greenlets(const ProcessSnapshot& process) {
   GreenletsForm form{.core = process.core.has_value()};
   if (options_.verbose) {
     form.most_stacks = process.greenlets.size();
+    form.whole_paths = true;
   }
   text_ += greenlets_text(process.greenlets, form);
   if (!process.all_greenlets && !(process.core && process.greenlets.empty())) {
@@ -296,7 +311,7 @@ void Writer::frames(const ProcessSnapshot& process, const ThreadSnapshot& thread
     }
     const auto line = frame.line == 0 ? std::string{"?"} : std::to_string(frame.line);
     text_ += fmt::format("    {}  {}\n", printable(frame.function),
-                         colored(kDim, fmt::format("{}:{}", printable(frame.file), line)));
+                         colored(kDim, fmt::format("{}:{}", printable(path(frame.file)), line)));
   }
   if (!thread.complete && process.core) {
     remark(fmt::format("{} functions may be missing: this core does not hold all of its memory",
@@ -309,20 +324,132 @@ void Writer::frames(const ProcessSnapshot& process, const ThreadSnapshot& thread
   }
 }
 
-void Writer::thread(const ProcessSnapshot& process, const ThreadSnapshot& thread) {
-  text_ += "  " + colored(kBold, fmt::format("thread {}", thread.tid.value()));
-  if (const auto name = shown_name(thread); !name.empty() || !process.core) {
-    text_ += fmt::format(" \"{}\"", name);
+constexpr std::string_view kAddress = "0x";
+
+// Removes an address from the front of TEXT, with all before it; returns these two.
+std::pair<std::string_view, std::string_view> take_address(std::string_view& text) {
+  const auto begin = std::min(text.find(kAddress), text.size());
+  const auto digits = std::min(begin + kAddress.size(), text.size());
+  const auto end = std::min(text.find_first_not_of("0123456789abcdef.", digits), text.size());
+  const std::pair result{text.substr(0, begin), text.substr(begin, end - begin)};
+  text.remove_prefix(end);
+  return result;
+}
+
+// What two texts have in common that differ in nothing but the addresses of objects and futexes,
+// as for threads that do the same.
+std::string common_text(std::string_view one, std::string_view other) {
+  std::string result;
+  while (!one.empty()) {
+    const auto [before, address] = take_address(one);
+    const auto [unused, its] = take_address(other);
+    result += before;
+    result += address == its ? address : std::string_view{"0x..."};
   }
+  return result;
+}
+
+std::string without_addresses(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const auto [before, address] = take_address(text);
+    result.append(before).append(address.empty() ? "" : kAddress);
+  }
+  return result;
+}
+
+// Threads that run or are kept from it before those that wait for work.
+int rank(const ThreadSnapshot& thread) {
+  const bool runs =
+      thread.activity == Activity::kOnProcessor || thread.activity == Activity::kRunnable ||
+      thread.activity == Activity::kRunningOrRunnable || thread.activity == Activity::kUnknown;
+  const bool blocked = thread.gil == sample::Gil::kWaitedFor ||
+                       (thread.wait && thread.wait->owner) ||
+                       thread.activity == Activity::kUninterruptible;
+  return runs || thread.gil == sample::Gil::kHeld ? 0 : blocked ? 1 : 2;
+}
+
+bool has_python(const ThreadSnapshot& thread) {
+  return thread.unreadable ||
+         std::ranges::any_of(thread.frames, [](const Frame& frame) { return !frame.native; });
+}
+
+Writer::Alike Writer::described(const ProcessSnapshot& process, const ThreadSnapshot& thread) {
+  Alike alike{.threads = {&thread},
+              .name = shown_name(thread),
+              .state = state_of(process, thread),
+              .frames = {},
+              .key = {}};
+  const auto before = std::exchange(text_, {});
+  frames(process, thread);
+  alike.frames = std::exchange(text_, before);
   if (thread.tid.value() == process.pid.value()) {
+    alike.key = "main";
+  } else {
+    alike.key = fmt::format("{}\n{}\n{}\n{}", base::without_digits(alike.name),
+                            fmt::join(thread.interpreters, ","), without_addresses(alike.state),
+                            without_addresses(alike.frames));
+  }
+  return alike;
+}
+
+void Writer::threads(const ProcessSnapshot& process, const Alike& alike) {
+  constexpr std::size_t kNamed = 6;
+  const auto& first = *alike.threads.front();
+  const auto count = alike.threads.size();
+  std::string ids;
+  for (std::size_t i = 0; i < std::min(count, kNamed); ++i) {
+    ids += fmt::format("{}{}", i == 0 ? "" : ", ", alike.threads[i]->tid.value());
+  }
+  if (count > kNamed) {
+    ids += fmt::format(" and {} more", count - kNamed);
+  }
+  text_ += "  " + colored(kBold, count == 1 ? fmt::format("thread {}", ids)
+                                            : fmt::format("{} threads", count));
+  if (!alike.name.empty() || !process.core) {
+    text_ += fmt::format(" \"{}\"", alike.name);
+  }
+  if (count > 1) {
+    text_ += fmt::format(" ({})", ids);
+  }
+  if (first.tid.value() == process.pid.value()) {
     text_ += " (main)";
   }
-  if (!thread.interpreters.empty() && thread.interpreters != std::vector<std::int64_t>{0}) {
-    text_ += fmt::format(" (interpreter{} {})", thread.interpreters.size() == 1 ? "" : "s",
-                         fmt::join(thread.interpreters, ", "));
+  if (!first.interpreters.empty() && first.interpreters != std::vector<std::int64_t>{0}) {
+    text_ += fmt::format(" (interpreter{} {})", first.interpreters.size() == 1 ? "" : "s",
+                         fmt::join(first.interpreters, ", "));
   }
-  text_ += fmt::format(": {}\n", state_of(process, thread));
-  frames(process, thread);
+  text_ += fmt::format(": {}\n{}", alike.state, alike.frames);
+}
+
+void Writer::threads(const ProcessSnapshot& process) {
+  std::vector<const ThreadSnapshot*> order;
+  for (const auto& thread : process.threads) {
+    order.push_back(&thread);
+  }
+  std::ranges::stable_sort(order, {}, [](const ThreadSnapshot* thread) {
+    return std::pair{!has_python(*thread), rank(*thread)};
+  });
+  std::vector<Alike> all;
+  std::map<std::string, std::size_t> numbers;
+  for (const auto* const thread : order) {
+    auto alike = described(process, *thread);
+    const auto [number, fresh] = numbers.try_emplace(alike.key, all.size());
+    if (fresh || options_.verbose) {
+      all.push_back(std::move(alike));
+      continue;
+    }
+    auto& known = all[number->second];
+    known.threads.push_back(thread);
+    if (known.name != alike.name) {
+      known.name = base::without_digits(alike.name);
+    }
+    known.state = common_text(known.state, alike.state);
+    known.frames = common_text(known.frames, alike.frames);
+  }
+  for (const auto& alike : all) {
+    threads(process, alike);
+  }
 }
 
 }  // namespace
@@ -331,17 +458,7 @@ std::string to_text(const ProcessSnapshot& process, const TextOptions& options) 
   Writer writer{options};
   writer.process(process);
   writer.deadlocks(process);
-  const auto has_python = [](const ThreadSnapshot& thread) {
-    return thread.unreadable ||
-           std::ranges::any_of(thread.frames, [](const Frame& frame) { return !frame.native; });
-  };
-  for (const bool python : {true, false}) {
-    for (const auto& thread : process.threads) {
-      if (has_python(thread) == python) {
-        writer.thread(process, thread);
-      }
-    }
-  }
+  writer.threads(process);
   writer.tasks(process);
   writer.greenlets(process);
   return writer.take();

@@ -1,5 +1,6 @@
 #include "inspect/greenlets_text.hpp"
 
+#include "base/source_path.hpp"
 #include "base/text.hpp"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -26,7 +28,8 @@ void add_functions(const SuspendedGreenlet& greenlet, const GreenletsForm& form,
       continue;
     }
     text += fmt::format("{}    {}  {}:{}\n", form.indent, printable(frame.names.qualname),
-                        printable(frame.names.file),
+                        printable(form.whole_paths ? std::string_view{frame.names.file}
+                                                   : base::short_path(frame.names.file)),
                         frame.line == 0 ? std::string{"?"} : std::to_string(frame.line));
   }
   if (shown != greenlet.frames.size()) {

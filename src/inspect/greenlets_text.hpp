@@ -27,6 +27,7 @@ struct GreenletsForm {
   std::size_t most_stacks = 100;
   std::size_t most_functions = std::numeric_limits<std::size_t>::max();  // of each
   bool core = false;
+  bool whole_paths = false;                // also of the standard library
   std::string rest = "-v or --json: all";  // how to see the others
 };
 

@@ -1,5 +1,6 @@
 #include "inspect/tasks_text.hpp"
 
+#include "base/source_path.hpp"
 #include "base/text.hpp"
 
 #include <fmt/format.h>
@@ -9,8 +10,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,13 +43,15 @@ class TaskTree {
 
   // Those of LOOP.
   std::string to_string(std::uint64_t loop) {
+    std::vector<const python::AsyncTask*> roots;
     for (const auto& task : process_.tasks) {
       const bool root = std::ranges::none_of(
           task.awaited_by, [this](std::uint64_t awaiter) { return by_address_.contains(awaiter); });
       if (root && task.loop == loop) {
-        add(task, 0);
+        roots.push_back(&task);
       }
     }
+    add(roots, 0);
     std::size_t left = 0;
     for (const auto& task : process_.tasks) {
       if (task.loop == loop) {
@@ -64,34 +69,110 @@ class TaskTree {
   static constexpr std::size_t kMostShown = 100;
   static constexpr std::size_t kDeepest = 32;
 
-  void add(const python::AsyncTask& task, std::size_t depth) {
-    if (shown_.contains(task.address) || (!all_ && shown_.size() >= kMostShown)) {
-      return;
+  using Tasks = std::vector<const python::AsyncTask*>;
+
+  // Those that wait in the same place, and that no task awaits, together.
+  void add(const Tasks& tasks, std::size_t depth) {
+    std::vector<Tasks> places;  // in the order of the first of each
+    std::map<std::string, std::size_t> numbers;
+    std::set<const python::AsyncTask*> seen;
+    for (const auto* const task : tasks) {
+      if (!seen.insert(task).second) {
+        continue;  // a task can await another one twice
+      }
+      const auto place = all_ || awaited_.contains(task->address)
+                             ? fmt::format("{}", task->address)
+                             : fmt::format("{}{}{}", base::without_digits(task->name),
+                                           state_of(*task), awaits_of(*task, ""));
+      const auto [number, fresh] = numbers.try_emplace(place, places.size());
+      if (fresh) {
+        places.emplace_back();
+      }
+      places[number->second].push_back(task);
     }
-    shown_.insert(task.address);
-    const std::string indent(4 + 2 * std::min(depth, kDeepest), ' ');
-    text_ += fmt::format("{}task \"{}\": {}{}{}{}\n", indent, printable(task.name),
-                         python::name(task.state), same_await(task), awaiters(task),
-                         task.certain    ? ""
-                         : process_.core ? " (not all of it can be read)"
-                                         : " (changed while it was read)");
-    for (const auto& frame : task.awaits) {
-      text_ += fmt::format("{}  {}  {}:{}\n", indent, printable(frame.names.qualname),
-                           printable(frame.names.file),
-                           frame.line == 0 ? std::string{"?"} : std::to_string(frame.line));
-    }
-    if (const auto below = awaited_.find(task.address); below != awaited_.end()) {
-      for (const auto* const each : below->second) {
-        add(*each, depth + 1);
+    for (const auto& alike : places) {
+      if (alike.size() == 1) {
+        add(*alike.front(), depth);
+      } else {
+        add_alike(alike, depth);
       }
     }
   }
 
-  [[nodiscard]] std::string same_await(const python::AsyncTask& task) const {
-    const auto found = process_.same_await.find(task.address);
-    return found == process_.same_await.end()
-               ? ""
-               : fmt::format(", seen in the same await for {}", shown_length(found->second));
+  void add(const python::AsyncTask& task, std::size_t depth) {
+    if (shown_.contains(task.address) || full()) {
+      return;
+    }
+    shown_.insert(task.address);
+    ++rows_;
+    text_ += fmt::format("{}task \"{}\": {}\n{}", indent(depth), printable(task.name),
+                         state_of(task, same_await({&task})), awaits_of(task, indent(depth)));
+    if (const auto below = awaited_.find(task.address); below != awaited_.end()) {
+      add(below->second, depth + 1);
+    }
+  }
+
+  void add_alike(const Tasks& tasks, std::size_t depth) {
+    Tasks fresh;
+    std::ranges::copy_if(tasks, std::back_inserter(fresh),
+                         [this](const auto* task) { return !shown_.contains(task->address); });
+    if (fresh.empty() || full()) {
+      return;
+    }
+    for (const auto* const task : fresh) {
+      shown_.insert(task->address);
+    }
+    ++rows_;
+    const auto& first = *fresh.front();
+    const bool same =
+        std::ranges::all_of(fresh, [&](const auto* task) { return task->name == first.name; });
+    text_ += fmt::format("{}{} \"{}\": {}\n{}", indent(depth), base::counted(fresh.size(), "task"),
+                         printable(same ? first.name : base::without_digits(first.name)),
+                         state_of(first, same_await(fresh)), awaits_of(first, indent(depth)));
+  }
+
+  [[nodiscard]] bool full() const { return !all_ && rows_ >= kMostShown; }
+  static std::string indent(std::size_t depth) {
+    std::string blanks(4 + 2 * std::min(depth, kDeepest), ' ');
+    return blanks;
+  }
+
+  // "pending, awaited by "Task-1"". MORE: behind the state.
+  [[nodiscard]] std::string state_of(const python::AsyncTask& task,
+                                     const std::string& more = {}) const {
+    return fmt::format("{}{}{}{}", python::name(task.state), more, awaiters(task),
+                       task.certain    ? ""
+                       : process_.core ? " (not all of it can be read)"
+                                       : " (changed while it was read)");
+  }
+
+  [[nodiscard]] std::string awaits_of(const python::AsyncTask& task,
+                                      const std::string& indent) const {
+    std::string text;
+    for (const auto& frame : task.awaits) {
+      const std::string_view file = frame.names.file;
+      text += fmt::format("{}  {}  {}:{}\n", indent, printable(frame.names.qualname),
+                          printable(all_ ? file : base::short_path(file)),
+                          frame.line == 0 ? std::string{"?"} : std::to_string(frame.line));
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::string same_await(const Tasks& tasks) const {
+    std::vector<std::chrono::nanoseconds> lengths;
+    for (const auto* const task : tasks) {
+      if (const auto found = process_.same_await.find(task->address);
+          found != process_.same_await.end()) {
+        lengths.push_back(found->second);
+      }
+    }
+    if (lengths.empty()) {
+      return "";
+    }
+    const auto [least, most] = std::ranges::minmax(lengths);
+    return least == most ? fmt::format(", seen in the same await for {}", shown_length(least))
+                         : fmt::format(", seen in the same await for {} to {}", shown_length(least),
+                                       shown_length(most));
   }
 
   // The position in the tree shows a single one.
@@ -110,6 +191,7 @@ class TaskTree {
   std::map<std::uint64_t, const python::AsyncTask*> by_address_;
   std::map<std::uint64_t, std::vector<const python::AsyncTask*>> awaited_;
   std::set<std::uint64_t> shown_;
+  std::size_t rows_ = 0;
   std::string text_;
 };
 

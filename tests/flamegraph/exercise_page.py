@@ -109,6 +109,9 @@ def use_the_table(page, function):
     page.evaluate("document.querySelector('#hot th.total button').click()")
     totals = [float(row[1] or 0) for row in page.evaluate(rows)]
     check(totals == sorted(totals, reverse=True), "not sorted: %s" % totals)
+    page.evaluate("document.querySelector('#hot th.name button').click()")
+    sorted_by = page.evaluate("document.querySelector('#hot th[aria-sort]').textContent")
+    check(sorted_by == "Function", "sorted by " + sorted_by)
     page.evaluate("[...document.querySelectorAll('#hot tbody button')].find(one => one.textContent.startsWith(%r)).click()"
                   % function)
     check(page.evaluate("page.panes[0].tree.name(page.panes[0].zoomed)") == function, "a row does not zoom")

@@ -14,11 +14,13 @@ namespace pyinject::inspect {
 
 struct TextOptions {
   bool color = false;
-  bool verbose = false;  // each kernel function, and the interpreter's file
+  // Each thread and task, each kernel function, whole paths, and the interpreter's file.
+  bool verbose = false;
 };
 
-// A line for the process, then one for each thread with its stack below it. Threads without Python
-// functions come last. Text from the process is made printable.
+// A line for the process, then one for each thread with its stack below it; threads, and tasks,
+// that do the same in one. Threads that run, or wait for the GIL or a lock that another one has,
+// come first, those without Python functions last. Text from the process is made printable.
 [[nodiscard]] std::string to_text(const ProcessSnapshot& process, const TextOptions& options = {});
 
 }  // namespace pyinject::inspect

@@ -55,7 +55,7 @@ class HotTable {
       }
     }
     this.pane = pane;
-    this.rows = [...rows.values()];
+    this.rows = [...rows.values()].filter(row => row.total > 0 || row.wait > 0);  // others: of the older recording
     const share = name => row => row[name] > 0 ? tree.share(row[name]).slice(0, -2) : '';
     const parts = tree.unit === 'samples' ? ['python', 'c', 'kernel', 'other'] : [];
     const words = {python: 'Python', c: 'C', kernel: 'Kernel', other: 'Other', wait: 'Wait s'};
@@ -68,14 +68,14 @@ class HotTable {
     if (this.rows.some(row => row.wait > 0)) {
       this.columns.push(['wait', words.wait, row => row.wait > 0 ? (row.wait / 1e9).toFixed(2) : '']);
     }
-    if (!this.columns.some(([name]) => name === this.sort)) {
+    if (this.sort !== 'name' && !this.columns.some(([name]) => name === this.sort)) {
       this.sort = 'self';
     }
     const head = document.createElement('tr');
     for (const [name, word] of [...this.columns, ['name', 'Function']]) {
       const cell = Object.assign(document.createElement('th'), {className: name});
       if (name === this.sort) {
-        cell.setAttribute('aria-sort', 'descending');
+        cell.setAttribute('aria-sort', name === 'name' ? 'ascending' : 'descending');
       }
       const title = titles[name] ?? (name === 'name' ? 'by name' : `of the total: ${word}`);
       const button = Object.assign(document.createElement('button'), {textContent: word, title});

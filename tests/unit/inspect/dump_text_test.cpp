@@ -12,25 +12,81 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(DumpText, ShowsThreadsWithoutPythonLast) {
+python::AsyncTask task(std::uint64_t address, std::vector<std::uint64_t> awaited_by) {
+  python::AsyncTask one;
+  one.address = address;
+  one.loop = 1;
+  one.name = "t" + std::to_string(address);
+  one.awaited_by = std::move(awaited_by);
+  return one;
+}
+
+TEST(DumpText, ShowsThreadsThatAreKeptFromWorkFirstAndThoseWithoutPythonLast) {
   EXPECT_EQ(to_text(test::made_snapshot()),
             "pid 10 (www-data), Python 3.14.0, 3 threads: python3 app.py\n"
-            "  thread 10 \"python3\" (main): in read(fd 3: /tmp/a\\x1b[31m) [anon_pipe_read]\n"
-            "    wait  /srv/app.py:7\n"
-            "    <module>  /srv/app.py:?\n"
             "  thread 12 \"worker\" (interpreter 1): waits for the GIL (held by thread 10), "
             "sleeping\n"
             "    ... inner functions changed while they were read\n"
             "    work  /srv/app.py:3\n"
             "    ... outer functions are missing: the stack is too deep\n"
+            "  thread 10 \"python3\" (main): in read(fd 3: /tmp/a\\x1b[31m) [anon_pipe_read]\n"
+            "    wait  /srv/app.py:7\n"
+            "    <module>  /srv/app.py:?\n"
             "  thread 11 \"blas\": sleeping\n");
+}
+
+TEST(DumpText, ShowsThreadsThatDoTheSameTogether) {
+  auto process = test::made_snapshot();
+  process.threads.resize(1);
+  for (int i = 0; i < 10; ++i) {
+    auto& thread = process.threads.emplace_back();
+    thread.tid = base::Tid{20 + i};
+    thread.name = "io-" + std::to_string(i);
+    thread.python = true;
+    thread.activity = Activity::kSleeping;
+    auto& wait = thread.wait.emplace();
+    wait.kind = python::Wait::Kind::kQueue;
+    wait.object = "Queue";
+    wait.address = 0x7f00;
+    auto& call = thread.call.emplace();
+    call.number = SYS_futex;
+    call.name = "futex";
+    call.arguments = {"0x8" + std::to_string(i)};
+    thread.frames = {
+        {.function = "get", .file = "/usr/lib/python3.14/queue.py", .line = i == 9 ? 1U : 2U}};
+  }
+  EXPECT_THAT(to_text(process),
+              HasSubstr("  9 threads \"io-*\" (20, 21, 22, 23, 24, 25 and 3 more): waits for Queue "
+                        "0x7f00, in futex(0x...)\n"
+                        "    get  queue.py:2\n"
+                        "  thread 29 \"io-9\": waits for Queue 0x7f00, in futex(0x89)\n"
+                        "    get  queue.py:1\n"));
+  EXPECT_THAT(to_text(process, {.verbose = true}),
+              AllOf(HasSubstr("  thread 24 \"io-4\": waits for Queue 0x7f00, in futex(0x84)\n"
+                              "    get  /usr/lib/python3.14/queue.py:2\n"),
+                    Not(HasSubstr("threads \""))));
+}
+
+TEST(DumpText, ShowsTasksThatWaitInTheSamePlaceTogether) {
+  auto process = test::made_snapshot();
+  for (std::uint64_t i = 1; i <= 50; ++i) {
+    process.tasks.push_back(task(i, i == 1 ? std::vector<std::uint64_t>{} : std::vector{1UL}));
+  }
+  process.same_await = {{3, std::chrono::seconds{1}}, {4, std::chrono::seconds{5}}};
+  EXPECT_THAT(
+      to_text(process),
+      HasSubstr("    task \"t1\": pending\n"
+                "      49 tasks \"t*\": pending, seen in the same await for 1.0 s to 5.0 s, "
+                "awaited by \"t1\"\n"));
+  EXPECT_THAT(to_text(process, {.verbose = true}),
+              HasSubstr("      task \"t50\": pending, awaited by \"t1\"\n"));
 }
 
 TEST(DumpText, SaysForHowLongTheProcessWasStopped) {
   auto process = test::made_snapshot();
   EXPECT_THAT(to_text(process), Not(HasSubstr("stopped for")));
   process.stopped_for = std::chrono::microseconds{3140};
-  EXPECT_THAT(to_text(process), HasSubstr("python3 app.py\n  stopped for 3.1 ms\n  thread 10 "));
+  EXPECT_THAT(to_text(process), HasSubstr("python3 app.py\n  stopped for 3.1 ms\n  thread 12 "));
   process.stopped_for = std::chrono::microseconds{7};
   EXPECT_THAT(to_text(process), HasSubstr("  stopped for 0.1 ms\n"));
 }
@@ -93,15 +149,6 @@ TEST(DumpText, SaysThatTheOwnerOfALockIsInferred) {
   EXPECT_THAT(text, HasSubstr("  probable DEADLOCK of 2 threads, as far as the owners of locks "
                               "are known:\n"));
   EXPECT_THAT(text, HasSubstr("waits for RLock 0xabc (thread 12 is inside 'with')"));
-}
-
-python::AsyncTask task(std::uint64_t address, std::vector<std::uint64_t> awaited_by) {
-  python::AsyncTask one;
-  one.address = address;
-  one.loop = 1;
-  one.name = "t" + std::to_string(address);
-  one.awaited_by = std::move(awaited_by);
-  return one;
 }
 
 TEST(DumpText, ShowsTasksBelowThoseThatAwaitThem) {
