@@ -57,8 +57,13 @@ class Mapped:
         library = ctypes.CDLL(None)
         library.mmap.restype = ctypes.c_void_p
         private_code = (mmap.PROT_READ | mmap.PROT_EXEC, mmap.MAP_PRIVATE)
-        if library.mmap(None, ctypes.c_size_t(PAGE), *private_code, self.fd, ctypes.c_long(0)) == 2**64 - 1:
+        self.address = library.mmap(None, ctypes.c_size_t(PAGE), *private_code, self.fd, ctypes.c_long(0))
+        if self.address == 2**64 - 1:
             raise OSError("mmap")
+
+    def unmap(self):
+        if ctypes.CDLL(None).munmap(ctypes.c_void_p(self.address), ctypes.c_size_t(PAGE)) != 0:
+            raise OSError("munmap")
 
     def renew(self):
         """Makes it look like another file to a cache of files, and maps it again."""
