@@ -1,5 +1,6 @@
 #include "inspect/task_history.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace pyinject::inspect {
@@ -7,7 +8,11 @@ namespace pyinject::inspect {
 namespace {
 
 bool is_in_same_await(const python::AsyncTask& one, const python::AsyncTask& other) {
-  return one.loop == other.loop && one.name == other.name && one.awaits == other.awaits &&
+  const auto at_same_line = [](const python::AsyncFrame& a, const python::AsyncFrame& b) {
+    return a.names == b.names && a.line == b.line;  // a list among its variables may grow
+  };
+  return one.loop == other.loop && one.name == other.name &&
+         std::ranges::equal(one.awaits, other.awaits, at_same_line) &&
          one.waits_for == other.waits_for;
 }
 

@@ -296,7 +296,7 @@ void FrameWatch::look_at_suspended(std::uint32_t pid, Watched& watched) {
     std::vector<sample::Frame> frames;
     for (auto i = greenlet.frames.size() - greenlet.outer_certain;
          greenlet.thread && i < greenlet.frames.size(); ++i) {
-      const auto& [names, line] = greenlet.frames[i];
+      const auto& names = greenlet.frames[i].names;
       const auto [code, fresh] =
           codes.try_emplace({names.qualname, names.file, names.first_line}, first + codes.size());
       if (fresh) {
@@ -305,7 +305,9 @@ void FrameWatch::look_at_suspended(std::uint32_t pid, Watched& watched) {
                             .file = names.file,
                             .first_line = names.first_line});
       }
-      frames.push_back({.activation = greenlet.activations[i], .code = code->second, .line = line});
+      frames.push_back({.activation = greenlet.activations[i],
+                        .code = code->second,
+                        .line = greenlet.frames[i].line});
     }
     const bool named = std::ranges::none_of(
         greenlet.frames, [](const auto& frame) { return frame.names.qualname.empty(); });

@@ -2,9 +2,11 @@
 #include "fuzz/fuzz.hpp"
 #include "python/layout/layout_facts.hpp"
 #include "python/layout/object_layout.hpp"
+#include "python/objects/frame_locals.hpp"
 #include "python/objects/lock_walk.hpp"
 #include "python/objects/remote_objects.hpp"
 #include "python/objects/task_walk.hpp"
+#include "python/objects/value_text.hpp"
 #include "python/stacks/page_cache.hpp"
 
 #include <algorithm>
@@ -29,6 +31,10 @@ void check_objects(const python::RemoteObjects& objects, RemoteAddress at) {
   const auto value = objects.attribute(at, "_name");
   require(!value || !value->is_null(), "an attribute is an object");
   (void)objects.global(at, "_active");
+  require(python::value_text(objects, at).size() <= 2000, "texts of values are bounded");
+  if (const auto locals = python::frame_locals(objects, at, at + 64)) {
+    require(locals->variables.size() <= 100, "variables are bounded");
+  }
 }
 
 void check_tasks(const python::TaskWalk& walk, RemoteAddress at) {

@@ -1,5 +1,5 @@
 // What a snapshot shows of a program's objects: asyncio's tasks, greenlets, the locks that threads
-// wait for, and the threads' names.
+// wait for, the threads' names, and the variables of functions.
 //
 // For example:
 //   if (const auto snapshot = inspect::take_snapshot(pid, &target)) {
@@ -31,9 +31,26 @@ struct ThreadName {
   bool operator==(const ThreadName&) const = default;
 };
 
+struct Variable {
+  std::string name;
+  // As repr() writes it, about 200 characters at most; of an object whose memory does not show its
+  // value, its type and address: "<Shop at 0x7f31e8>".
+  std::string value;
+  bool argument = false;
+  bool operator==(const Variable&) const = default;
+};
+
+// The variables of a function that have a value, arguments first.
+struct Locals {
+  std::vector<Variable> variables;
+  std::size_t left_out = 0;  // further ones
+  bool operator==(const Locals&) const = default;
+};
+
 struct AsyncFrame {
   CodeNames names;
-  std::uint32_t line = 0;  // 0: unknown
+  std::uint32_t line = 0;             // 0: unknown
+  std::optional<Locals> locals = {};  // nullopt: not asked for, or they changed while being read
   bool operator==(const AsyncFrame&) const = default;
 };
 

@@ -32,6 +32,13 @@ struct ObjectLayout {
   std::uint64_t local_count = 72;
   std::uint64_t stack_size = 64;
   std::uint64_t exception_table = 40;
+  // Likewise: co_flags, co_argcount (with positional-only ones), co_kwonlyargcount; and the names
+  // of its locals, a tuple, with a byte for each that tells what it is (co_localspluskinds).
+  std::uint64_t code_flags = 48;
+  std::uint64_t argument_count = 52;
+  std::uint64_t keyword_count = 60;
+  std::uint64_t local_names = 96;
+  std::uint64_t local_kinds = 104;
   // In PyTypeObject and PyHeapTypeObject.
   std::uint64_t type_name = 24;
   std::uint64_t instance_size = 32;

@@ -7,6 +7,7 @@
 #include "python/layout/frame_reading.hpp"
 #include "python/layout/object_layout.hpp"
 #include "python/layout/stack_owners.hpp"
+#include "python/objects/frame_locals.hpp"
 #include "python/objects/greenlet_walk.hpp"
 #include "python/objects/lock_walk.hpp"
 #include "python/objects/remote_objects.hpp"
@@ -85,6 +86,8 @@ class ObjectReader::Impl {
   [[nodiscard]] AsyncTasks tasks();
   [[nodiscard]] SuspendedGreenlets greenlets(std::chrono::milliseconds limit);
   [[nodiscard]] std::vector<Wait> waits(std::span<const ThreadStack> stacks);
+  void want_locals(std::optional<base::Deadline> until) { locals_until_ = until; }
+  [[nodiscard]] std::vector<std::optional<Locals>> locals(const ThreadStack& stack) const;
   void set_steady(bool steady) {
     steady_ = steady;
     memory_.set_steady(steady);
@@ -112,6 +115,8 @@ class ObjectReader::Impl {
   // NAME_BYTES: those of all frames so far. False: a name is missing.
   [[nodiscard]] bool name_frames(const std::vector<RawAwait>& raw, std::size_t& name_bytes,
                                  std::vector<AsyncFrame>& named) const;
+  [[nodiscard]] std::optional<Locals> locals_of(const RemoteObjects& objects, RemoteAddress frame,
+                                                RemoteAddress code) const;
   [[nodiscard]] RawGreenlets walk_greenlets(const base::Cancellation& patience);
   // NAME_BYTES: those of all tasks so far.
   [[nodiscard]] AsyncTask finished(const RawTask& raw, bool certain, std::size_t& name_bytes);
@@ -145,6 +150,7 @@ class ObjectReader::Impl {
   std::vector<RemoteAddress> interpreters_;
   std::unordered_map<std::uint64_t, base::Tid> idents_;  // pthread_self() of each thread
   StackOwners stack_owners_{layout_};
+  std::optional<base::Deadline> locals_until_;
 };
 
 void ObjectReader::Impl::update_threads() {
@@ -341,6 +347,7 @@ SuspendedGreenlets ObjectReader::Impl::greenlets(std::chrono::milliseconds limit
 
 bool ObjectReader::Impl::name_frames(const std::vector<RawAwait>& raw, std::size_t& name_bytes,
                                      std::vector<AsyncFrame>& named) const {
+  const RemoteObjects objects{memory_, layout_.stack, object_layout_};
   bool all = true;
   for (const auto& frame : raw) {
     const auto* const code = codes_.find(frame.code);
@@ -350,8 +357,24 @@ bool ObjectReader::Impl::name_frames(const std::vector<RawAwait>& raw, std::size
       continue;
     }
     name_bytes += code->names.qualname.size() + code->names.file.size();
-    named.push_back(
-        {.names = code->names, .line = codes_.line(*code, frame.code, frame.instruction)});
+    named.push_back({.names = code->names,
+                     .line = codes_.line(*code, frame.code, frame.instruction),
+                     .locals = locals_of(objects, frame.frame, frame.code)});
+  }
+  return all;
+}
+
+std::optional<Locals> ObjectReader::Impl::locals_of(const RemoteObjects& objects,
+                                                    RemoteAddress frame, RemoteAddress code) const {
+  return locals_until_ && !locals_until_->expired() ? frame_locals(objects, frame, code)
+                                                    : std::nullopt;
+}
+
+std::vector<std::optional<Locals>> ObjectReader::Impl::locals(const ThreadStack& stack) const {
+  const RemoteObjects objects{memory_, layout_.stack, object_layout_};
+  std::vector<std::optional<Locals>> all;
+  for (const auto& frame : stack.frames) {
+    all.push_back(locals_of(objects, frame.address, frame.code));
   }
   return all;
 }
@@ -421,14 +444,16 @@ AsyncTask ObjectReader::Impl::finished(const RawTask& raw, bool certain, std::si
 
 bool ObjectReader::Impl::read_running(const RawTask& raw, base::Tid tid, AsyncTask& task) {
   const auto outermost = raw.coroutine + object_layout_.generator_frame;
+  const RemoteObjects objects{memory_, layout_.stack, object_layout_};
   for (const auto& stack : stacks_.read(std::array{tid})) {
     const auto end = std::ranges::find(stack.frames, outermost, &PythonFrame::address);
     if (end == stack.frames.end() || !stack.settled) {
       continue;
     }
     for (auto frame = stack.frames.begin(); frame != end + 1; ++frame) {
-      task.awaits.push_back(
-          {.names = stacks_.names(*frame).value_or(CodeNames{}), .line = frame->line});
+      task.awaits.push_back({.names = stacks_.names(*frame).value_or(CodeNames{}),
+                             .line = frame->line,
+                             .locals = locals_of(objects, frame->address, frame->code)});
     }
     return true;
   }
@@ -568,6 +593,7 @@ std::variant<ObjectReader, std::string> ObjectReader::of(
 
 ObjectReader::ObjectReader(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
 void ObjectReader::set_steady(bool steady) { impl_->set_steady(steady); }
+void ObjectReader::want_locals(std::optional<base::Deadline> until) { impl_->want_locals(until); }
 
 ObjectReader::ObjectReader(ObjectReader&& other) noexcept = default;
 ObjectReader& ObjectReader::operator=(ObjectReader&& other) noexcept = default;
@@ -580,6 +606,9 @@ SuspendedGreenlets ObjectReader::greenlets(std::optional<std::chrono::millisecon
 }
 std::vector<Wait> ObjectReader::waits(std::span<const ThreadStack> stacks) {
   return impl_->waits(stacks);
+}
+std::vector<std::optional<Locals>> ObjectReader::locals(const ThreadStack& stack) {
+  return impl_->locals(stack);
 }
 
 }  // namespace pyinject::python

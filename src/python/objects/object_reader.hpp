@@ -3,6 +3,7 @@
 // certain.
 #pragma once
 
+#include "pyinject/base/deadline.hpp"
 #include "pyinject/python/objects.hpp"
 #include "pyinject/python/stack_reader.hpp"
 #include "pyinject/python/target.hpp"
@@ -41,6 +42,12 @@ class ObjectReader {
 
   // What the threads of STACKS (StackReader) wait for, for those that wait for a known object.
   [[nodiscard]] std::vector<Wait> waits(std::span<const ThreadStack> stacks);
+
+  // Also read the variables of functions, but none after UNTIL. nullopt: none (default). They get
+  // into the frames of tasks and greenlets.
+  void want_locals(std::optional<base::Deadline> until);
+  // Those of each frame of STACK (StackReader).
+  [[nodiscard]] std::vector<std::optional<Locals>> locals(const ThreadStack& stack);
 
   // STEADY: the target is stopped from now on until the next call, so nothing is read twice.
   void set_steady(bool steady);

@@ -20,8 +20,11 @@ constexpr std::uint64_t kHeapType = std::uint64_t{1} << 9U;
 constexpr std::uint64_t kInt = std::uint64_t{1} << 24U;
 constexpr std::uint64_t kList = std::uint64_t{1} << 25U;
 constexpr std::uint64_t kTuple = std::uint64_t{1} << 26U;
+constexpr std::uint64_t kBytes = std::uint64_t{1} << 27U;
 constexpr std::uint64_t kStr = std::uint64_t{1} << 28U;
 constexpr std::uint64_t kDict = std::uint64_t{1} << 29U;
+constexpr std::uint64_t kException = std::uint64_t{1} << 30U;
+constexpr std::uint64_t kClass = std::uint64_t{1} << 31U;
 
 // Values of PyDictKeysObject.dk_kind (enum DictKeysKind).
 constexpr std::uint8_t kGeneralKeys = 0;
@@ -64,33 +67,33 @@ const RemoteObjects::Type& RemoteObjects::type_at(RemoteAddress type) const {
     const auto number = [this](RemoteAddress at) {
       return memory_.read_value<std::uint64_t>(at).value_or(0);
     };
-    known->second = {.name = read_name(type),
+    known->second = {.name = c_text(type + layout_.type_name).value_or(""),
                      .flags = number(type + layout_.type_flags),
                      .instance_size = number(type + layout_.instance_size)};
   }
   return known->second;
 }
 
-std::string RemoteObjects::read_name(RemoteAddress type) const {
+std::optional<std::string> RemoteObjects::c_text(RemoteAddress pointer) const {
   constexpr std::size_t kPage = 4096;
   constexpr std::size_t kMostName = 128;
-  const auto at = memory_.read_pointer(type + layout_.type_name);
+  const auto at = memory_.read_pointer(pointer);
   if (!at || at->is_null()) {
-    return {};
+    return std::nullopt;
   }
   std::array<char, kMostName> name{};
   // Up to the end of the page, which may be the last readable one, then the rest.
   const auto first = std::min<std::size_t>(kMostName, kPage - at->value() % kPage);
   auto bytes = std::as_writable_bytes(std::span{name});
   if (!memory_.read(*at, bytes.first(first))) {
-    return {};
+    return std::nullopt;
   }
   auto* end = std::find(name.begin(), name.begin() + first, '\0');
   if (end == name.begin() + first && first < kMostName &&
       memory_.read(*at + first, bytes.subspan(first))) {
     end = std::find(name.begin(), name.end(), '\0');
   }
-  return {name.begin(), end};
+  return std::string{name.begin(), end};
 }
 
 std::string RemoteObjects::type_name(RemoteAddress object) const {
@@ -98,24 +101,54 @@ std::string RemoteObjects::type_name(RemoteAddress object) const {
   return type ? type_at(*type).name : std::string{};
 }
 
-bool RemoteObjects::is_a(RemoteAddress object, std::string_view name) const {
+bool RemoteObjects::any_base(RemoteAddress type,
+                             const std::function<bool(const Type&)>& fits) const {
   constexpr std::uint64_t kMostBases = 64;
-  const auto type = type_of(object);
-  if (!type) {
-    return false;
-  }
-  if (type_at(*type).name == name) {
+  if (fits(type_at(type))) {
     return true;
   }
-  const auto order = object_at(*type + layout_.type_order);
+  const auto order = object_at(type + layout_.type_order);
   if (!order) {
     return false;
   }
   const auto count = memory_.read_value<std::uint64_t>(*order + stack_.item_count).value_or(0);
   const auto bases = words(*order + layout_.tuple_items, std::min(count, kMostBases));
   return bases && std::ranges::any_of(*bases, [&](std::uint64_t base) {
-           return base != 0 && type_at(RemoteAddress{base}).name == name;
+           return base != 0 && fits(type_at(RemoteAddress{base}));
          });
+}
+
+bool RemoteObjects::is_a(RemoteAddress object, std::string_view name) const {
+  const auto type = type_of(object);
+  return type && any_base(*type, [name](const Type& base) { return base.name == name; });
+}
+
+RemoteObjects::Kind RemoteObjects::kind_of(RemoteAddress object) const {
+  constexpr auto kFlags =
+      std::to_array<std::pair<std::uint64_t, Kind>>({{kInt, Kind::kInt},
+                                                     {kList, Kind::kList},
+                                                     {kTuple, Kind::kTuple},
+                                                     {kBytes, Kind::kBytes},
+                                                     {kStr, Kind::kStr},
+                                                     {kDict, Kind::kDict},
+                                                     {kException, Kind::kException},
+                                                     {kClass, Kind::kClass}});
+  const auto type = type_of(object);
+  const auto flags = type ? type_at(*type).flags : 0;
+  for (const auto& [flag, kind] : kFlags) {
+    if ((flags & flag) != 0) {
+      return kind;
+    }
+  }
+  // A class of the program can have these names, but is no static type.
+  const auto derives = [&](std::string_view name) {
+    return type && any_base(*type, [name](const Type& base) {
+             return base.name == name && (base.flags & kHeapType) == 0;
+           });
+  };
+  return derives("float")                         ? Kind::kFloat
+         : derives("set") || derives("frozenset") ? Kind::kSet
+                                                  : Kind::kNone;
 }
 
 bool RemoteObjects::is_static(RemoteAddress object, std::string_view name) const {
@@ -168,32 +201,34 @@ std::optional<std::vector<std::uint64_t>> RemoteObjects::words(RemoteAddress at,
 }
 
 std::optional<std::vector<RemoteObjects::Item>> RemoteObjects::items(RemoteAddress keys,
-                                                                     RemoteAddress values) const {
+                                                                     RemoteAddress values,
+                                                                     std::uint64_t most) const {
   constexpr std::uint8_t kMostLog2 = 27;
   const auto log2 = memory_.read_value<std::uint8_t>(keys + layout_.keys_log2_index_bytes);
   const auto kind = memory_.read_value<std::uint8_t>(keys + layout_.keys_kind);
-  const auto count = memory_.read_value<std::uint64_t>(keys + layout_.keys_count);
-  if (!log2 || !kind || !count || *log2 > kMostLog2 || *kind > kSplitKeys || *count > kMostItems ||
-      (values.is_null() == (*kind == kSplitKeys))) {
+  const auto all = memory_.read_value<std::uint64_t>(keys + layout_.keys_count);
+  if (!log2 || !kind || !all || *log2 > kMostLog2 || *kind > kSplitKeys ||
+      (values.is_null() == (*kind == kSplitKeys)) || (*all > kMostItems && most == kMostItems)) {
     return std::nullopt;
   }
+  const auto count = std::min(*all, most);
   // An entry is its hash (only of general keys), key and value.
   const std::uint64_t before = *kind == kGeneralKeys ? 1 : 0;
   const std::uint64_t size = before + 2;
   const auto entries =
-      words(keys + layout_.keys_indices + (std::uint64_t{1} << *log2), *count * size);
+      words(keys + layout_.keys_indices + (std::uint64_t{1} << *log2), count * size);
   if (!entries) {
     return std::nullopt;
   }
   std::optional<std::vector<std::uint64_t>> separate;
   if (!values.is_null()) {
-    separate = words(values, *count);
+    separate = words(values, count);
     if (!separate) {
       return std::nullopt;
     }
   }
   std::vector<Item> items;
-  for (std::uint64_t i = 0; i < *count; ++i) {
+  for (std::uint64_t i = 0; i < count; ++i) {
     const RemoteAddress key{(*entries)[i * size + before]};
     const RemoteAddress value{separate ? (*separate)[i] : (*entries)[i * size + before + 1]};
     if (!key.is_null() && !value.is_null()) {
@@ -203,48 +238,89 @@ std::optional<std::vector<RemoteObjects::Item>> RemoteObjects::items(RemoteAddre
   return items;
 }
 
-std::optional<std::vector<RemoteObjects::Item>> RemoteObjects::items(RemoteAddress dict) const {
+std::optional<std::vector<RemoteObjects::Item>> RemoteObjects::items(RemoteAddress dict,
+                                                                     std::uint64_t most) const {
   const auto keys = memory_.read_pointer(dict + layout_.dict_keys);
   const auto values = memory_.read_pointer(dict + layout_.dict_values);
   if ((flags_of(dict) & kDict) == 0 || !keys || keys->is_null() || !values) {
     return std::nullopt;
   }
-  return items(*keys, values->is_null() ? *values : *values + layout_.first_value);
+  return items(*keys, values->is_null() ? *values : *values + layout_.first_value, most);
+}
+
+std::optional<std::vector<RemoteObjects::Item>> RemoteObjects::items(RemoteAddress dict) const {
+  return items(dict, kMostItems);
+}
+
+std::optional<RemoteObjects::Items> RemoteObjects::first_items(RemoteAddress dict,
+                                                               std::size_t most) const {
+  constexpr std::size_t kRemoved = 100;  // entries of removed items before and between them
+  const auto count = memory_.read_value<std::uint64_t>(dict + layout_.head);  // ma_used
+  auto first = items(dict, most + kRemoved);
+  if (!first || !count) {
+    return std::nullopt;
+  }
+  first->resize(std::min(first->size(), most));
+  return Items{.first = std::move(*first), .count = *count};
+}
+
+// A set is a hash table of keys and hashes. An empty place has no key; that of a removed key has
+// one whose hash is -1.
+std::optional<RemoteObjects::Elements> RemoteObjects::first_elements_of_set(
+    RemoteAddress set, std::size_t most) const {
+  constexpr std::uint64_t kPlacesAtOnce = 1024;
+  constexpr std::uint64_t kPlacesPerElement = 64;  // CPython fills at least one of ten
+  const auto mask = memory_.read_value<std::uint64_t>(set + layout_.set_mask);
+  const auto count = memory_.read_value<std::uint64_t>(set + (layout_.set_mask - kWord));  // used
+  const auto table = memory_.read_pointer(set + layout_.set_table);
+  if (!mask || !count || !table || *mask == ~std::uint64_t{0}) {
+    return std::nullopt;
+  }
+  Elements found{.first = {}, .count = *count};
+  const auto end = std::min({*mask + 1, kMostItems, kPlacesPerElement * most});
+  for (std::uint64_t begin = 0; begin < end; begin += kPlacesAtOnce) {
+    const auto entries =
+        words(*table + 2 * begin * kWord, 2 * std::min(kPlacesAtOnce, end - begin));
+    if (!entries) {
+      return std::nullopt;
+    }
+    for (std::size_t i = 0; i + 1 < entries->size(); i += 2) {
+      if ((*entries)[i] == 0 || (*entries)[i + 1] == ~std::uint64_t{0}) {
+        continue;
+      }
+      if (found.first.size() == most) {
+        return found;
+      }
+      found.first.emplace_back((*entries)[i]);
+    }
+  }
+  found.all = end == *mask + 1;
+  return found;
+}
+
+std::optional<RemoteObjects::Elements> RemoteObjects::first_elements(RemoteAddress object,
+                                                                     std::size_t most) const {
+  const auto kind = kind_of(object);
+  if (kind == Kind::kSet) {
+    return first_elements_of_set(object, most);
+  }
+  if (kind != Kind::kList && kind != Kind::kTuple) {
+    return std::nullopt;
+  }
+  const auto count = memory_.read_value<std::uint64_t>(object + stack_.item_count);
+  const auto begin = kind == Kind::kList ? memory_.read_pointer(object + layout_.list_items)
+                                         : std::optional{object + layout_.tuple_items};
+  const auto found =
+      count && begin ? words(*begin, std::min<std::uint64_t>(*count, most)) : std::nullopt;
+  return found ? std::optional{Elements{
+                     .first = without_nulls(*found), .count = *count, .all = *count <= most}}
+               : std::nullopt;
 }
 
 std::optional<std::vector<RemoteAddress>> RemoteObjects::elements(RemoteAddress object,
                                                                   std::uint64_t most) const {
-  const auto flags = flags_of(object);
-  if ((flags & (kList | kTuple)) != 0) {
-    const auto count = memory_.read_value<std::uint64_t>(object + stack_.item_count);
-    auto begin = std::optional{object + layout_.tuple_items};
-    if ((flags & kList) != 0) {
-      begin = memory_.read_pointer(object + layout_.list_items);
-    }
-    const auto found = count && begin && *count <= most ? words(*begin, *count) : std::nullopt;
-    return found ? std::optional{without_nulls(*found)} : std::nullopt;
-  }
-  if (!is_a(object, "set")) {
-    return std::nullopt;
-  }
-  // A hash table of keys and hashes. An empty place has no key; that of a removed key has one whose
-  // hash is -1.
-  const auto mask = memory_.read_value<std::uint64_t>(object + layout_.set_mask);
-  const auto table = memory_.read_pointer(object + layout_.set_table);
-  if (!mask || !table || *mask >= most) {
-    return std::nullopt;
-  }
-  const auto entries = words(*table, 2 * (*mask + 1));
-  if (!entries) {
-    return std::nullopt;
-  }
-  std::vector<RemoteAddress> found;
-  for (std::size_t i = 0; i + 1 < entries->size(); i += 2) {
-    if ((*entries)[i] != 0 && (*entries)[i + 1] != ~std::uint64_t{0}) {
-      found.emplace_back((*entries)[i]);
-    }
-  }
-  return found;
+  auto found = first_elements(object, most);
+  return found && found->all ? std::optional{std::move(found->first)} : std::nullopt;
 }
 
 std::optional<RemoteAddress> RemoteObjects::find(const std::vector<Item>& items,
@@ -312,7 +388,7 @@ std::optional<RemoteAddress> RemoteObjects::attribute(RemoteAddress object,
     values = object + (instance_size(object) + layout_.first_value);
   }
   const auto keys = object_at(*type + layout_.cached_keys);
-  const auto all = keys && !values.is_null() ? items(*keys, values) : std::nullopt;
+  const auto all = keys && !values.is_null() ? items(*keys, values, kMostItems) : std::nullopt;
   return all ? find(*all, name) : std::nullopt;
 }
 

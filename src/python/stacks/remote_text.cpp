@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace pyinject::python {
@@ -51,24 +52,35 @@ std::string to_utf8(std::span<const std::byte> units, std::size_t width) {
   return text;
 }
 
-std::optional<std::string> read_text(const memory::MemoryReader& memory, const StackLayout& layout,
-                                     base::RemoteAddress text) {
+std::optional<TextStart> read_text_start(const memory::MemoryReader& memory,
+                                         const StackLayout& layout, base::RemoteAddress text,
+                                         std::size_t most) {
   const auto& form = layout.text_form;
   const auto state = memory.read_value<std::uint32_t>(text + layout.text_state);
   const auto length = memory.read_value<std::uint64_t>(text + layout.text_length);
-  if (text.is_null() || !state || !length || (*state & form.compact) == 0) {
-    return std::nullopt;  // code objects only have compact ones
+  if (text.is_null() || !state || !length) {
+    return std::nullopt;
   }
   const std::size_t width = (*state >> form.kind_shift) & form.kind_mask;
   const bool ascii = (*state & form.ascii) != 0;
   if ((width != 1 && width != 2 && width != 4) || (ascii && width != 1)) {
     return std::nullopt;
   }
-  std::vector<std::byte> units(width * std::min<std::uint64_t>(*length, kMostTextBytes / width));
-  if (!memory.read(text + (layout.ascii_data + (ascii ? 0 : form.utf8_fields)), units)) {
+  // Of a class derived from str: a pointer (PyUnicodeObject.data).
+  const bool compact = (*state & form.compact) != 0;
+  const auto data = text + (layout.ascii_data + (ascii && compact ? 0 : form.utf8_fields));
+  const auto begin = compact ? std::optional{data} : memory.read_pointer(data);
+  std::vector<std::byte> units(width * std::min<std::uint64_t>(*length, most));
+  if (!begin || !memory.read(*begin, units)) {
     return std::nullopt;
   }
-  return to_utf8(units, width);
+  return TextStart{.text = to_utf8(units, width), .whole = *length <= most};
+}
+
+std::optional<std::string> read_text(const memory::MemoryReader& memory, const StackLayout& layout,
+                                     base::RemoteAddress text) {
+  auto read = read_text_start(memory, layout, text, kMostTextBytes);
+  return read ? std::optional{std::move(read->text)} : std::nullopt;
 }
 
 }  // namespace pyinject::python

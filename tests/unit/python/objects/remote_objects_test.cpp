@@ -1,8 +1,10 @@
 #include "python/objects/remote_objects.hpp"
 
 #include "python/layout/layout_facts.hpp"
+#include "python/objects/frame_locals.hpp"
 #include "python/objects/lock_walk.hpp"
 #include "python/objects/task_walk.hpp"
+#include "python/objects/value_text.hpp"
 #include "unit/memory/fake_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -160,6 +162,44 @@ TEST_F(RemoteObjectsTest, ReadsSequencesAndSets) {
   EXPECT_EQ(objects_.elements(RemoteAddress{0x30000}), (std::vector{RemoteAddress{0x111}}));
   memory_.put(0x30020, ~std::uint64_t{0});
   EXPECT_FALSE(objects_.elements(RemoteAddress{0x30000})) << "its size overflows";
+}
+
+TEST_F(RemoteObjectsTest, ReadsTheFirstOfMany) {
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 40U;
+  object(0x20000, kListType, 40);
+  memory_.put(0x20000 + 16, kMany);
+  memory_.put(0x20000 + 24, std::uint64_t{0x21000});
+  for (std::uint64_t i = 0; i < 32; ++i) {
+    memory_.put(0x21000 + 8 * i, number(i));
+  }
+  const auto list = objects_.first_elements(RemoteAddress{0x20000}, 3);
+  ASSERT_TRUE(list);
+  EXPECT_EQ(list->first.size(), 3U);
+  EXPECT_EQ(list->count, kMany);
+  EXPECT_FALSE(list->all);
+  EXPECT_FALSE(objects_.elements(RemoteAddress{0x20000}));
+  EXPECT_EQ(value_text(objects_, RemoteAddress{0x20000}).substr(0, 9), "[0, 1, 2,");
+  EXPECT_TRUE(value_text(objects_, RemoteAddress{0x20000}).ends_with("... 1099511627776 in all]"));
+  dict(0x30000, {{text("a"), number(1)}, {text("b"), number(2)}});
+  memory_.put(0x30000 + 16, kMany);
+  const auto items = objects_.first_items(RemoteAddress{0x30000}, 1);
+  ASSERT_TRUE(items);
+  EXPECT_EQ(items->first.size(), 1U);
+  EXPECT_EQ(items->count, kMany);
+  // A list within itself, and a set that says that it has elements.
+  object(0x40000, kListType, 40);
+  memory_.put(0x40000 + 16, std::uint64_t{2});
+  memory_.put(0x40000 + 24, std::uint64_t{0x41000});
+  memory_.put(0x41000, std::uint64_t{0x40000});
+  memory_.put(0x41000 + 8, std::uint64_t{0x40000});
+  EXPECT_EQ(value_text(objects_, RemoteAddress{0x40000}), "[[...], [...]]");
+  object(0x50000, kSetType, 64);
+  memory_.put(0x50000 + 24, kMany);
+  memory_.put(0x50000 + 32, kMany - 1);
+  memory_.put(0x50000 + 40, std::uint64_t{0x60000});
+  memory_.put_zeros(0x60000, std::size_t{1} << 16U);
+  EXPECT_EQ(value_text(objects_, RemoteAddress{0x50000}), "{... 1099511627776 in all}");
+  EXPECT_EQ(value_text(objects_, RemoteAddress{0x7}), "?");
 }
 
 TEST_F(RemoteObjectsTest, ProgramsCannotDefineStaticTypes) {
@@ -335,6 +375,8 @@ TEST(HostileObjects, AreReadWithinLimits) {
         (void)objects.items(address);
         (void)objects.attribute(address, "name");
         (void)objects.global(address, "name");
+        EXPECT_LE(value_text(objects, address).size(), 2000U);
+        (void)frame_locals(objects, address, address + 64);
         RawTask task{.address = address};
         if (walk.read(task) == TaskWalk::Outcome::kRead) {
           EXPECT_LE(task.awaits.size(), kMostAwaits);
