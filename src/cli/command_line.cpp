@@ -70,14 +70,15 @@ bool is_pid_list(std::string_view word) {
   return !word.empty() && word.find_first_not_of("0123456789,") == std::string_view::npos;
 }
 
-std::vector<base::Pid> parse_pids(std::string_view list) {
+std::vector<base::Pid> parse_pids(std::string_view list, std::string_view option) {
   std::vector<base::Pid> pids;
   for (const auto piece : base::split(list, ',')) {
     const auto number = base::parse_number<pid_t>(piece);
     if (!number || *number <= 0) {
       throw CommandLineError{
-          fmt::format("invalid pid '{}' in -p {} (expected for example -p 12,345)",
-                      base::printable(piece), base::printable(list)),
+          fmt::format("invalid {0} '{1}' in {2} {3} (expected for example {2} 12,345)",
+                      option == "-p" ? "pid" : "thread", base::printable(piece), option,
+                      base::printable(list)),
           kUsage};
     }
     pids.emplace_back(*number);

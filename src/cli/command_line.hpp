@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -104,6 +105,9 @@ struct DumpCommand {
   bool json = false;
   bool stop = false;
   bool native = false;
+  bool locals = false;
+  bool sources = true;
+  std::set<base::Tid> tids;                        // --tid: only these threads; empty: all
   std::optional<std::chrono::nanoseconds> period;  // --watch
   std::optional<std::string> core;                 // --core: its file, and no processes
 };
@@ -183,6 +187,7 @@ class CommandLineError : public base::Error {
 // Whether WORD can only be meant for parse_pids(): digits and commas.
 [[nodiscard]] bool is_pid_list(std::string_view word);
 // "1,22": throws CommandLineError (status 129) naming the invalid piece.
-[[nodiscard]] std::vector<base::Pid> parse_pids(std::string_view list);
+[[nodiscard]] std::vector<base::Pid> parse_pids(std::string_view list,
+                                                std::string_view option = "-p");
 
 }  // namespace pyinject::cli

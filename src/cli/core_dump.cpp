@@ -2,14 +2,14 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "cli/terminal.hpp"
+#include "cli/command_line.hpp"
+#include "cli/dumped_text.hpp"
 #include "elf/core_file.hpp"
 #include "inspect/core_image.hpp"
 #include "inspect/core_snapshot.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/inspect/dump_json.hpp"
-#include "pyinject/inspect/dump_text.hpp"
 #include "pyinject/python/target.hpp"
 #include "pyinject/record/plan.hpp"
 #include "python/examine/image_examination.hpp"
@@ -52,18 +52,18 @@ bool shows_threads(Reason reason, const elf::CoreFile& core) {
 }
 
 inspect::DumpedProcess dump_image(const std::shared_ptr<inspect::CoreImage>& image,
-                                  const std::string& file) {
+                                  const std::string& file, bool locals) {
   const auto& core = image->core();
   inspect::DumpedProcess process{.pid = inspect::pid_of(core), .snapshot = {}, .refusal = {}};
   const auto detection = python::detect_in(*image, process.pid);
   if (const auto* const refused = std::get_if<python::Refused>(&detection)) {
     process.refusal = refused->refusal;
     if (shows_threads(refused->refusal.reason, core)) {
-      process.snapshot = inspect::take_core_snapshot(image, file, nullptr);
+      process.snapshot = inspect::take_core_snapshot(image, file, nullptr, locals);
     }
   } else {
     process.snapshot =
-        inspect::take_core_snapshot(image, file, &std::get<python::Target>(detection));
+        inspect::take_core_snapshot(image, file, &std::get<python::Target>(detection), locals);
     if (!process.snapshot->no_stacks.empty()) {
       process.refusal = {
           .reason = Reason::kLayoutMismatch,
@@ -81,16 +81,15 @@ inspect::DumpedProcess dump_image(const std::shared_ptr<inspect::CoreImage>& ima
   return process;
 }
 
-void print_core(const std::vector<inspect::DumpedProcess>& processes,
-                const CoreDumpOptions& options) {
+void print_core(const std::vector<inspect::DumpedProcess>& processes, const DumpCommand& command,
+                bool verbose) {
   std::string text;
-  if (options.json) {
+  if (command.json) {
     text = inspect::to_json(processes, inspect::JsonForm::kIndented);
   } else {
     for (const auto& process : processes) {
       if (process.snapshot) {
-        text += inspect::to_text(*process.snapshot,
-                                 {.color = look_at_output().color, .verbose = options.verbose});
+        text += dumped_text(*process.snapshot, command, verbose);
       }
     }
   }
@@ -99,25 +98,36 @@ void print_core(const std::vector<inspect::DumpedProcess>& processes,
 
 }  // namespace
 
-int dump_core(const CoreDumpOptions& options, base::Logger& logger) {
+int dump_core(const DumpCommand& command, bool verbose, base::Logger& logger) {
+  const auto& file = *command.core;
   const auto refuse = [&](const std::string& why) {
     logger.log(base::LogLevel::kError,
-               fmt::format("{}: cannot dump: {}", base::printable(options.file), why));
+               fmt::format("{}: cannot dump: {}", base::printable(file), why));
   };
   std::vector<inspect::DumpedProcess> processes;
-  auto core = open_core(options.file);
+  bool missing = false;
+  auto core = open_core(file);
   if (const auto* const why = std::get_if<std::string>(&core)) {
     refuse(base::printable(*why));
   } else {
     const auto image =
         std::make_shared<inspect::CoreImage>(std::get<elf::CoreFile>(std::move(core)));
-    processes.push_back(dump_image(image, options.file));
+    processes.push_back(dump_image(image, file, command.locals));
     if (processes.front().refusal) {
       refuse(base::printable(python::describe(*processes.front().refusal)));
     }
+    if (auto& snapshot = processes.front().snapshot; snapshot && !command.tids.empty()) {
+      const auto found = inspect::show_only(*snapshot, command.tids);
+      for (const auto tid : command.tids) {
+        if (!found.contains(tid)) {
+          refuse(fmt::format("it has no thread {}", tid.value()));
+          missing = true;
+        }
+      }
+    }
   }
-  print_core(processes, options);
-  return processes.empty() || processes.front().refusal ? kFailure : 0;
+  print_core(processes, command, verbose);
+  return processes.empty() || processes.front().refusal || missing ? kFailure : 0;
 }
 
 }  // namespace pyinject::cli

@@ -3,17 +3,11 @@
 
 #include "pyinject/base/log.hpp"
 
-#include <string>
-
 namespace pyinject::cli {
 
-struct CoreDumpOptions {
-  std::string file;
-  bool json = false;
-  bool verbose = false;
-};
+struct DumpCommand;
 
-// Prints to standard output; returns the exit status.
-[[nodiscard]] int dump_core(const CoreDumpOptions& options, base::Logger& logger);
+// Prints COMMAND's core to standard output; returns the exit status.
+[[nodiscard]] int dump_core(const DumpCommand& command, bool verbose, base::Logger& logger);
 
 }  // namespace pyinject::cli

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/core_dump.hpp"
+#include "cli/dumped_text.hpp"
 #include "cli/repeat_option.hpp"
 #include "cli/reporter.hpp"
 #include "cli/terminal.hpp"
@@ -14,10 +15,10 @@
 #include "inspect/stopped/traced_stop.hpp"
 #include "inspect/task_history.hpp"
 #include "procfs/own_rights.hpp"
+#include "procfs/status.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/inspect/dump_json.hpp"
-#include "pyinject/inspect/dump_text.hpp"
 #include "pyinject/inspect/snapshot.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
@@ -54,13 +55,18 @@ constexpr auto kDumpOptions = std::to_array<Option>({
     rows::kComm,
     rows::kCgroup,
     {"--core FILE", "the process in this core file, as it was then", Completed::kFiles},
+    {"--tid TID[,TID...]", "only these threads; without PID, of the process that has them"},
     under("how to read them", {"--stop",
                                "stop all threads for some milliseconds: all output is of one "
                                "moment, and no stack is uncertain. Prints the time"}),
     {"--native",
      "also print the C functions between the Python functions; this stops a process of which a "
      "thread runs, as --stop does"},
-    under("output", {"--json", "for programs: docs/dump-json.md describes the fields"}),
+    under("output", {"--locals",
+                     "below each function its arguments and variables: shows data of the "
+                     "process, such as passwords"}),
+    rows::kNoSource.with("without the lines of the sources"),
+    {"--json", "for programs: docs/dump-json.md describes the fields"},
     {"--watch TIME",
      "repeat every TIME (such as 1s, 500ms) until Ctrl-C, or until the processes of -p have "
      "exited; --json: one line each time"},
@@ -73,7 +79,7 @@ constexpr auto kDumpOptions = std::to_array<Option>({
 
 constexpr std::string_view kDumpHelp =
     R"(usage: perf-pyinject dump (PID[,PID...] | NAME | -a | -u USER | --comm GLOB |
-                           -G CGROUP | --core FILE) [OPTION...]
+                           -G CGROUP | --tid TID | --core FILE) [OPTION...]
 
 Prints what each thread of a Python process does now: its state, the system call
 that it is in with the file or socket that it waits for, the GIL, the lock that
@@ -93,6 +99,7 @@ exit status: 0 each process of -p, or the core, was dumped; 125 one was not;
 examples:
   perf-pyinject dump 4711
   perf-pyinject dump --stop 4711
+  perf-pyinject dump --locals --tid 4713
   perf-pyinject dump --comm 'gunicorn*' --watch 2s
   perf-pyinject dump --json 4711 | jq '.processes[0].threads[].state'
 )";
@@ -107,8 +114,16 @@ void parse_dump(const VerbArguments& arguments, CommandLine& line) {
                       .json = parsed.has("json"),
                       .stop = parsed.has("stop"),
                       .native = parsed.has("native"),
+                      .locals = parsed.has("locals"),
+                      .sources = !parsed.has("no-source"),
+                      .tids = {},
                       .period = {},
                       .core = parsed.value("core")};
+  if (const auto tids = parsed.value("tid")) {
+    for (const auto tid : parse_pids(*tids, "--tid")) {
+      command.tids.emplace(tid.value());
+    }
+  }
   const bool all = parsed.has("all-cpus") || command.scope.narrow();
   if (command.core) {
     for (const auto* const option : {"stop", "native", "watch"}) {
@@ -122,7 +137,7 @@ void parse_dump(const VerbArguments& arguments, CommandLine& line) {
     line.options = std::move(command);
     return;
   }
-  if (!all && command.pids.empty()) {
+  if (!all && command.pids.empty() && command.tids.empty()) {
     throw CommandLineError{
         "dump needs a target: a PID, a NAME, or -a for all Python processes; perf-pyinject status "
         "lists them",
@@ -145,13 +160,26 @@ bool has_threads_to_show(Reason reason) {
          reason == Reason::kFinalizing;
 }
 
+std::vector<base::Pid> named_processes(const DumpCommand& command) {
+  auto pids = command.pids;
+  if (pids.empty()) {
+    for (const auto tid : command.tids) {
+      if (const auto status = procfs::read_status(base::Pid{tid.value()})) {
+        pids.push_back(status->process);
+      }
+    }
+  }
+  return targets::without_repetitions(pids);
+}
+
 class Dumper {
  public:
   Dumper(const CommandLine& line, base::Logger& logger)
       : command_{std::get<DumpCommand>(line.options)},
         verbose_{line.verbosity == Verbosity::kVerbose},
         logger_{logger},
-        named_{targets::without_repetitions(command_.pids)} {}
+        is_named_{!command_.pids.empty() || (!command_.tids.empty() && !command_.scope.narrow())},
+        named_{named_processes(command_)} {}
 
   // Returns the exit status.
   int run();
@@ -160,6 +188,7 @@ class Dumper {
   int dump();
   int watch();
   [[nodiscard]] std::vector<base::Pid> candidates() const;
+  void choose_threads(inspect::ProcessSnapshot& snapshot);
   // False: it has no threads to show.
   bool try_to_dump(base::Pid pid, const python::Detection& detection);
   bool dump_process(base::Pid pid, const python::Detection& detection);
@@ -179,18 +208,26 @@ class Dumper {
   std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
   std::unique_ptr<python::Injector> injector_ = python::make_injector();
   std::optional<targets::Guard> guard_;  // ends stops that this tool cannot end
+  bool is_named_;                        // else all that the scope selects
   std::vector<base::Pid> named_;
   std::map<base::Pid, base::ProcessId> identities_;  // of named processes
   std::set<std::pair<base::Pid, std::string>> reported_;
   // The latest round.
   std::vector<inspect::DumpedProcess> processes_;
   inspect::TaskHistory tasks_;
+  std::set<base::Tid> found_;  // of DumpCommand::tids
   std::size_t unreadable_ = 0;
   bool failed_ = false;
 };
 
+void Dumper::choose_threads(inspect::ProcessSnapshot& snapshot) {
+  if (!command_.tids.empty()) {
+    found_.merge(inspect::show_only(snapshot, command_.tids));
+  }
+}
+
 std::vector<base::Pid> Dumper::candidates() const {
-  if (!command_.pids.empty()) {
+  if (is_named_) {
     return named_;
   }
   std::vector<base::Pid> chosen;
@@ -205,10 +242,10 @@ std::vector<base::Pid> Dumper::candidates() const {
 void Dumper::report(base::Pid pid, const python::Refusal& refusal) {
   const auto text = base::printable(python::describe(refusal));
   if (reported_.emplace(pid, text).second) {
-    logger_.log(command_.pids.empty() ? base::LogLevel::kWarning : base::LogLevel::kError,
+    logger_.log(is_named_ ? base::LogLevel::kError : base::LogLevel::kWarning,
                 fmt::format("pid {}: cannot dump: {}", pid.value(), text));
   }
-  failed_ = failed_ || !command_.pids.empty();
+  failed_ = failed_ || is_named_;
 }
 
 // The C functions of threads that are blocked are found without a stop, those of others only with
@@ -217,7 +254,7 @@ std::variant<inspect::ProcessSnapshot, python::Refusal> Dumper::take_snapshot(
     base::Pid pid, const python::Target* target) {
   constexpr int kAttempts = 3;
   for (int attempt = 0; !command_.stop && attempt < kAttempts; ++attempt) {
-    auto taken = inspect::take_snapshot(pid, target);
+    auto taken = inspect::take_snapshot(pid, target, {.locals = command_.locals});
     if (!taken) {
       return python::Refusal{.reason = Reason::kExited, .found = "it has exited", .remedy = {}};
     }
@@ -242,7 +279,7 @@ std::variant<inspect::ProcessSnapshot, python::Refusal> Dumper::take_snapshot_st
     on_stop = [&native](const auto& registers) { native->copy(registers); };
   }
   inspect::TracedStop stop{on_stop};
-  auto taken = inspect::take_snapshot_stopped(pid, target, stop);
+  auto taken = inspect::take_snapshot_stopped(pid, target, stop, command_.locals);
   if (auto* const snapshot = std::get_if<inspect::ProcessSnapshot>(&taken);
       snapshot != nullptr && native) {
     const auto stacks = native->unwind();
@@ -271,6 +308,7 @@ bool Dumper::dump_process(base::Pid pid, const python::Detection& detection) {
       process.refusal = std::move(*refusal);
     } else {
       process.snapshot = std::get<inspect::ProcessSnapshot>(std::move(taken));
+      choose_threads(*process.snapshot);
       tasks_.add(*process.snapshot, std::chrono::steady_clock::now().time_since_epoch());
     }
   };
@@ -281,7 +319,7 @@ bool Dumper::dump_process(base::Pid pid, const python::Detection& detection) {
     process.refusal = refused->refusal;
   } else {
     const auto [known, first] = identities_.try_emplace(pid, target->id);
-    if (first || command_.pids.empty() || known->second == target->id) {
+    if (first || !is_named_ || known->second == target->id) {
       take();
     } else {
       process.refusal = {.reason = Reason::kExited, .found = "it has exited", .remedy = {}};
@@ -297,7 +335,7 @@ bool Dumper::dump_process(base::Pid pid, const python::Detection& detection) {
     report(pid, *process.refusal);
   }
   const bool shown = process.snapshot.has_value();
-  if (shown || !command_.pids.empty()) {
+  if (shown || is_named_) {
     processes_.push_back(std::move(process));
   }
   return shown;
@@ -316,9 +354,10 @@ bool Dumper::try_to_dump(base::Pid pid, const python::Detection& detection) {
 
 void Dumper::take_round() {
   processes_.clear();
+  found_.clear();
   unreadable_ = 0;
   failed_ = false;
-  const bool named = !command_.pids.empty();
+  const bool named = is_named_;
   const auto pids = candidates();
   const auto examined =
       targets::examine_all(*detector_, pids, base::Cancellation::never(),
@@ -336,6 +375,15 @@ void Dumper::take_round() {
     }
   }
   failed_ = failed_ || (!named && !shown);
+  for (const auto tid : command_.tids) {
+    if (!found_.contains(tid)) {
+      failed_ = true;
+      if (reported_.emplace(tid.value(), "no thread").second) {
+        logger_.error("there is no thread {}{}", tid.value(),
+                      command_.pids.empty() ? "" : " of these processes");
+      }
+    }
+  }
 }
 
 void Dumper::write(bool clear) const {
@@ -344,11 +392,9 @@ void Dumper::write(bool clear) const {
     text = inspect::to_json(
         processes_, command_.period ? inspect::JsonForm::kLine : inspect::JsonForm::kIndented);
   } else {
-    const inspect::TextOptions options{.color = output_.color, .verbose = verbose_};
     for (const auto& process : processes_) {
       if (process.snapshot) {
-        text += inspect::to_text(*process.snapshot, options);
-        text += "\n";
+        text += dumped_text(*process.snapshot, command_, verbose_) + "\n";
       }
     }
   }
@@ -358,7 +404,7 @@ void Dumper::write(bool clear) const {
 int Dumper::dump() {
   take_round();
   write(false);
-  if (command_.pids.empty() && processes_.empty()) {
+  if (!is_named_ && processes_.empty()) {
     logger_.error("no Python process that can be dumped{}; perf-pyinject status lists them",
                   command_.scope.narrow() ? " is selected" : " is visible");
   }
@@ -388,7 +434,7 @@ int Dumper::watch() {
     write(output_.terminal && !command_.json);
     failed = first ? failed_ : failed;
     first = false;
-    if (!command_.pids.empty()) {
+    if (is_named_) {
       forget_exited();
       if (named_.empty()) {
         return failed ? kFailure : 0;
@@ -413,10 +459,7 @@ int Dumper::run() {
 int run_dump(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
   const auto& command = std::get<DumpCommand>(line.options);
   if (command.core) {
-    return dump_core({.file = *command.core,
-                      .json = command.json,
-                      .verbose = line.verbosity == Verbosity::kVerbose},
-                     reporter.logger());
+    return dump_core(command, line.verbosity == Verbosity::kVerbose, reporter.logger());
   }
   return Dumper{line, reporter.logger()}.run();
 }

@@ -146,7 +146,7 @@ report::SourceFile read_source(const std::string& path, base::Pid pid,
   if (facts.st_size > static_cast<off_t>(kLargestSource)) {
     return unreadable(path, "the source is not shown: it is larger than 8 MiB");
   }
-  report::SourceFile source;
+  report::SourceFile source{.lines = {}, .changed = facts.st_mtime};
   const auto text = base::read_fd(file.get(), kLargestSource, path);
   for (const auto line : base::split(text, '\n')) {
     source.lines.emplace_back(line);

@@ -89,7 +89,7 @@ base::Pid pid_of(const elf::CoreFile& core) {
 }
 
 ProcessSnapshot take_core_snapshot(const std::shared_ptr<CoreImage>& image, const std::string& file,
-                                   const python::Target* target) {
+                                   const python::Target* target, bool locals) {
   const auto& core = image->core();
   ProcessSnapshot process;
   process.pid = pid_of(core);
@@ -105,6 +105,9 @@ ProcessSnapshot take_core_snapshot(const std::shared_ptr<CoreImage>& image, cons
   }
   if (python) {
     (void)python->read_stopped();
+    if (locals) {
+      python->want_locals();
+    }
     python->read_objects_stopped();
   }
   std::map<base::Tid, ThreadSnapshot> threads;

@@ -86,6 +86,7 @@ ordered_json json_of(const python::SuspendedGreenlet& greenlet) {
 
 ordered_json json_of(const Frame& frame) {
   auto one = frame_json(frame.native ? "native" : "python", frame.function, frame.file, frame.line);
+  add_locals(one, frame.locals);
   if (frame.native) {
     one["address"] = hexadecimal(frame.address);
   }
@@ -161,7 +162,9 @@ ordered_json json_of(const DumpedProcess& process) {
   }
   one["threads"] = ordered_json::array();
   for (const auto& thread : snapshot.threads) {
-    one["threads"].push_back(json_of(thread));
+    if (thread.shown) {
+      one["threads"].push_back(json_of(thread));
+    }
   }
   one["deadlocks"] = ordered_json::array();
   for (const auto& members : snapshot.deadlocks) {

@@ -1,7 +1,8 @@
 #include "pyinject/inspect/dump_text.hpp"
 
-#include "base/source_path.hpp"
 #include "base/text.hpp"
+#include "inspect/alike_text.hpp"
+#include "inspect/frame_text.hpp"
 #include "inspect/greenlets_text.hpp"
 #include "inspect/tasks_text.hpp"
 
@@ -58,9 +59,6 @@ class Writer {
   };
   [[nodiscard]] Alike described(const ProcessSnapshot& process, const ThreadSnapshot& thread);
   void threads(const ProcessSnapshot& process, const Alike& alike);
-  [[nodiscard]] std::string_view path(std::string_view file) const {
-    return options_.verbose ? file : base::short_path(file);
-  }
   void frames(const ProcessSnapshot& process, const ThreadSnapshot& thread);
   void deadlock(const ProcessSnapshot& process, const std::vector<base::Tid>& members);
 
@@ -149,7 +147,7 @@ void Writer::deadlock(const ProcessSnapshot& process, const std::vector<base::Ti
         "    {} waits for {}{}{}\n", thread_name(process, members[i]),
         join ? "the end of " : object_of(*thread->wait) + " of ", thread_name(process, next),
         line == nullptr ? std::string{}
-                        : fmt::format("  {}:{}", printable(path(line->file)), line->line));
+                        : "  " + FrameText{process, options_}.place(line->file, line->line));
   }
 }
 
@@ -160,7 +158,7 @@ void Writer::deadlocks(const ProcessSnapshot& process) {
 }
 
 void Writer::tasks(const ProcessSnapshot& process) {
-  text_ += tasks_text(process, options_.verbose);
+  text_ += tasks_text(process, FrameText{process, options_}, options_.verbose);
   if (!process.all_tasks && !(process.core && process.tasks.empty())) {
     text_ +=
         colored(kYellow, process.core ? "  ... more asyncio tasks cannot be read from this core\n"
@@ -169,10 +167,10 @@ void Writer::tasks(const ProcessSnapshot& process) {
 }
 
 void Writer::greenlets(const ProcessSnapshot& process) {
-  GreenletsForm form{.core = process.core.has_value()};
+  const FrameText functions{process, options_};
+  GreenletsForm form{.core = process.core.has_value(), .functions = &functions};
   if (options_.verbose) {
     form.most_stacks = process.greenlets.size();
-    form.whole_paths = true;
   }
   text_ += greenlets_text(process.greenlets, form);
   if (!process.all_greenlets && !(process.core && process.greenlets.empty())) {
@@ -227,6 +225,8 @@ void Writer::process(const ProcessSnapshot& process) {
   if (!process.no_stacks.empty()) {
     text_ +=
         colored(kYellow, fmt::format("  no Python stacks: {}\n", printable(process.no_stacks)));
+  } else if (!process.no_locals.empty()) {
+    text_ += colored(kYellow, fmt::format("  no variables: {}\n", printable(process.no_locals)));
   }
 }
 
@@ -309,9 +309,8 @@ void Writer::frames(const ProcessSnapshot& process, const ThreadSnapshot& thread
       text_ += colored(kDim, fmt::format("    {}\n", native_function(frame)));
       continue;
     }
-    const auto line = frame.line == 0 ? std::string{"?"} : std::to_string(frame.line);
-    text_ += fmt::format("    {}  {}\n", printable(frame.function),
-                         colored(kDim, fmt::format("{}:{}", printable(path(frame.file)), line)));
+    text_ += FrameText{process, options_}.lines(frame.function, frame.file, frame.line,
+                                                frame.locals, "    ");
   }
   if (!thread.complete && process.core) {
     remark(fmt::format("{} functions may be missing: this core does not hold all of its memory",
@@ -322,40 +321,6 @@ void Writer::frames(const ProcessSnapshot& process, const ThreadSnapshot& thread
   if (!thread.native_missing.empty()) {
     remark("C functions are missing: " + printable(thread.native_missing));
   }
-}
-
-constexpr std::string_view kAddress = "0x";
-
-// Removes an address from the front of TEXT, with all before it; returns these two.
-std::pair<std::string_view, std::string_view> take_address(std::string_view& text) {
-  const auto begin = std::min(text.find(kAddress), text.size());
-  const auto digits = std::min(begin + kAddress.size(), text.size());
-  const auto end = std::min(text.find_first_not_of("0123456789abcdef.", digits), text.size());
-  const std::pair result{text.substr(0, begin), text.substr(begin, end - begin)};
-  text.remove_prefix(end);
-  return result;
-}
-
-// What two texts have in common that differ in nothing but the addresses of objects and futexes,
-// as for threads that do the same.
-std::string common_text(std::string_view one, std::string_view other) {
-  std::string result;
-  while (!one.empty()) {
-    const auto [before, address] = take_address(one);
-    const auto [unused, its] = take_address(other);
-    result += before;
-    result += address == its ? address : std::string_view{"0x..."};
-  }
-  return result;
-}
-
-std::string without_addresses(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const auto [before, address] = take_address(text);
-    result.append(before).append(address.empty() ? "" : kAddress);
-  }
-  return result;
 }
 
 // Threads that run or are kept from it before those that wait for work.
@@ -425,7 +390,9 @@ void Writer::threads(const ProcessSnapshot& process, const Alike& alike) {
 void Writer::threads(const ProcessSnapshot& process) {
   std::vector<const ThreadSnapshot*> order;
   for (const auto& thread : process.threads) {
-    order.push_back(&thread);
+    if (thread.shown) {
+      order.push_back(&thread);
+    }
   }
   std::ranges::stable_sort(order, {}, [](const ThreadSnapshot* thread) {
     return std::pair{!has_python(*thread), rank(*thread)};

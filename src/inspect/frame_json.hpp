@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pyinject::inspect {
@@ -27,11 +29,27 @@ namespace pyinject::inspect {
           {"line", line == 0 ? nlohmann::ordered_json{} : nlohmann::ordered_json(line)}};
 }
 
+// Adds the variables to FRAME, if they were read.
+inline void add_locals(nlohmann::ordered_json& frame, const std::optional<python::Locals>& locals) {
+  if (!locals) {
+    return;
+  }
+  frame["locals"] = nlohmann::ordered_json::array();
+  for (const auto& variable : locals->variables) {
+    frame["locals"].push_back({{"name", base::printable(variable.name)},
+                               {"value", base::printable(variable.value)},
+                               {"argument", variable.argument}});
+  }
+  frame["locals_left_out"] = locals->left_out;
+}
+
 [[nodiscard]] inline nlohmann::ordered_json frames_json(
     const std::vector<python::AsyncFrame>& frames) {
   auto all = nlohmann::ordered_json::array();
   for (const auto& frame : frames) {
-    all.push_back(frame_json("python", frame.names.qualname, frame.names.file, frame.line));
+    auto one = frame_json("python", frame.names.qualname, frame.names.file, frame.line);
+    add_locals(one, frame.locals);
+    all.push_back(std::move(one));
   }
   return all;
 }

@@ -1,6 +1,5 @@
 #include "inspect/greenlets_text.hpp"
 
-#include "base/source_path.hpp"
 #include "base/text.hpp"
 
 #include <fmt/format.h>
@@ -21,16 +20,17 @@ using python::SuspendedGreenlet;
 
 void add_functions(const SuspendedGreenlet& greenlet, const GreenletsForm& form,
                    std::string& text) {
+  const ProcessSnapshot process;
+  const TextOptions options;
+  const FrameText plain{process, options};
+  const auto& functions = form.functions != nullptr ? *form.functions : plain;
   const auto shown = std::min(greenlet.frames.size(), form.most_functions);
   for (const auto& frame : std::span{greenlet.frames}.first(shown)) {
     if (frame.names.qualname.empty() && frame.names.file.empty()) {
       text += fmt::format("{}    [unknown]\n", form.indent);
       continue;
     }
-    text += fmt::format("{}    {}  {}:{}\n", form.indent, printable(frame.names.qualname),
-                        printable(form.whole_paths ? std::string_view{frame.names.file}
-                                                   : base::short_path(frame.names.file)),
-                        frame.line == 0 ? std::string{"?"} : std::to_string(frame.line));
+    text += functions.lines(frame, fmt::format("{}    ", form.indent));
   }
   if (shown != greenlet.frames.size()) {
     text += fmt::format("{}    ... {} ({})\n", form.indent,

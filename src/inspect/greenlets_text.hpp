@@ -1,6 +1,7 @@
 // Suspended greenlets as text: those with equal stacks together. Pure.
 #pragma once
 
+#include "inspect/frame_text.hpp"
 #include "python/objects/object_reader.hpp"
 
 #include <cstddef>
@@ -27,7 +28,7 @@ struct GreenletsForm {
   std::size_t most_stacks = 100;
   std::size_t most_functions = std::numeric_limits<std::size_t>::max();  // of each
   bool core = false;
-  bool whole_paths = false;                // also of the standard library
+  const FrameText* functions = nullptr;    // writes them; nullptr: names and lines only
   std::string rest = "-v or --json: all";  // how to see the others
 };
 

@@ -38,8 +38,9 @@ class ProcessStop {
 };
 
 // take_snapshot() while STOP holds all threads: everything is of one moment. States and system
-// calls are those that the stop interrupted. A refusal: why there is no snapshot.
+// calls are those that the stop interrupted. A refusal: why there is no snapshot. LOCALS:
+// SnapshotOptions::locals.
 [[nodiscard]] std::variant<ProcessSnapshot, python::Refusal> take_snapshot_stopped(
-    base::Pid pid, const python::Target* target, ProcessStop& stop);
+    base::Pid pid, const python::Target* target, ProcessStop& stop, bool locals);
 
 }  // namespace pyinject::inspect

@@ -18,6 +18,8 @@ namespace {
 constexpr int kAttemptsToSettle = 8;
 constexpr std::chrono::milliseconds kPatienceForUnsettled{100};  // for all threads of a process
 constexpr std::chrono::milliseconds kPauseForUnreadable{1};
+constexpr std::chrono::milliseconds kPatienceForLocals{1000};
+constexpr std::chrono::milliseconds kPatienceForLocalsOfStopped{50};
 
 }  // namespace
 
@@ -52,6 +54,8 @@ PythonSide::PythonSide(std::shared_ptr<const python::ProcessImage> image,
   auto objects = python::ObjectReader::of(target, image_);
   if (auto* const found = std::get_if<python::ObjectReader>(&objects)) {
     objects_.emplace(std::move(*found));
+  } else {
+    no_objects_ = std::get<std::string>(std::move(objects));
   }
 }
 
@@ -189,8 +193,16 @@ void PythonSide::settle_gil(std::map<base::Tid, ThreadSnapshot>& threads) const 
 }
 
 void PythonSide::read_objects(const std::function<bool(base::Tid)>& steady) {
+  read_objects(steady, kPatienceForLocals);
+}
+
+void PythonSide::read_objects(const std::function<bool(base::Tid)>& steady,
+                              std::chrono::nanoseconds patience_for_locals) {
   if (!objects_) {
     return;
+  }
+  if (wants_locals_) {  // first: of threads that run, they are soon others
+    read_locals(patience_for_locals);
   }
   names_ = objects_->thread_names();
   std::vector<python::ThreadStack> stacks;
@@ -217,10 +229,19 @@ void PythonSide::read_greenlets() {
   }
 }
 
+void PythonSide::read_locals(std::chrono::nanoseconds patience) {
+  locals_.clear();
+  objects_->want_locals(base::Deadline::after(patience));
+  for (const auto& [tid, stack] : raw_stacks_) {
+    locals_.emplace(tid, objects_->locals(stack));
+  }
+}
+
 void PythonSide::read_objects_stopped() {
   if (objects_) {
     objects_->set_steady(true);
-    read_objects([](base::Tid) { return true; });
+    read_objects([](base::Tid) { return true; },
+                 image_->changes() ? kPatienceForLocalsOfStopped : python::kPatienceForUnchanged);
     read_greenlets();
     objects_->set_steady(false);
   }
@@ -234,6 +255,16 @@ void PythonSide::add_objects(ProcessSnapshot& process) {
   for (auto& named : names_) {
     if (const auto found = threads.find(named.tid); found != threads.end() && named.certain) {
       found->second->python_name = std::move(named.name);
+    }
+  }
+  process.has_locals = wants_locals_;
+  process.no_locals = wants_locals_ ? no_objects_ : "";
+  for (auto& [tid, locals] : locals_) {
+    const auto found = threads.find(tid);
+    if (found != threads.end() && found->second->frames.size() == locals.size()) {
+      for (std::size_t i = 0; i < locals.size(); ++i) {
+        found->second->frames[i].locals = std::move(locals[i]);
+      }
     }
   }
   for (const auto& cycle : python::find_deadlocks(waits_)) {

@@ -13,6 +13,7 @@
 #include "python/objects/object_reader.hpp"
 #include "python/stacks/live_stacks.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -48,6 +49,8 @@ class PythonSide {
   void add_gil(ThreadSnapshot& thread, std::optional<std::uint64_t> futex) const;
   // Whether TID has no GIL, and another thread may have one that TID needs.
   [[nodiscard]] bool may_want_gil(base::Tid tid) const;
+  // From now on, the variables of functions belong to what is read of objects.
+  void want_locals() { wants_locals_ = true; }
   // Reads what is in Python's objects: names, locks, tasks. STEADY: whether a thread has not run
   // since its stack was read.
   void read_objects(const std::function<bool(base::Tid)>& steady);
@@ -69,6 +72,9 @@ class PythonSide {
     [[nodiscard]] bool good() const { return settled && !unreadable; }
   };
   void take(const std::vector<python::ThreadStack>& stacks);
+  void read_locals(std::chrono::nanoseconds patience);
+  void read_objects(const std::function<bool(base::Tid)>& steady,
+                    std::chrono::nanoseconds patience_for_locals);
   [[nodiscard]] std::vector<base::Tid> not_good() const;
 
   std::shared_ptr<const python::ProcessImage> image_;
@@ -76,13 +82,16 @@ class PythonSide {
   python::RuntimeLayout layout_;
   std::unique_ptr<python::LiveStacks> reader_;
   GilView gils_;
-  std::optional<python::ObjectReader> objects_;  // nullopt: unreadable, for example free-threaded
+  std::optional<python::ObjectReader> objects_;  // nullopt: unreadable
+  std::string no_objects_;                       // why
   std::vector<python::ThreadName> names_;
   std::vector<python::Wait> waits_;
   python::AsyncTasks tasks_;
   python::SuspendedGreenlets greenlets_;
   std::map<base::Tid, Stack> stacks_;
   std::map<base::Tid, python::ThreadStack> raw_stacks_;  // the same
+  bool wants_locals_ = false;
+  std::map<base::Tid, std::vector<std::optional<python::Locals>>> locals_;  // of their frames
 };
 
 // Nullptr: PROCESS says why there are no Python stacks, or there is no TARGET.

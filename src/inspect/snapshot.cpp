@@ -404,14 +404,34 @@ void note_stop_by_signal(ProcessSnapshot& process) {
 
 }  // namespace
 
+std::set<base::Tid> show_only(ProcessSnapshot& process, const std::set<base::Tid>& tids) {
+  std::set<base::Tid> found;
+  for (auto& thread : process.threads) {
+    thread.shown = tids.contains(thread.tid);
+    if (thread.shown) {
+      found.insert(thread.tid);
+    }
+  }
+  const auto of_others = [&tids](const auto& one) {
+    return !one.thread || !tids.contains(*one.thread);
+  };
+  std::erase_if(process.tasks, of_others);
+  std::erase_if(process.greenlets, of_others);
+  return found;
+}
+
 std::optional<ProcessSnapshot> take_snapshot(base::Pid pid, const python::Target* target,
-                                             Pace pace) {
+                                             const SnapshotOptions& options) {
+  const auto pace = options.pace;
   ProcessSnapshot process;
   process.pid = pid;
   const auto python =
       python_side_of(target, std::make_shared<python::RunningProcess>(pid), process);
   process.threads = SnapshotTaker{pid, living_task(pid), python.get()}.threads(pace);
   if (python) {
+    if (options.locals) {
+      python->want_locals();
+    }
     std::set<base::Tid> steady;
     for (const auto& thread : process.threads) {
       if (!thread.ran_meanwhile) {
@@ -435,7 +455,8 @@ std::optional<ProcessSnapshot> take_snapshot(base::Pid pid, const python::Target
 
 std::variant<ProcessSnapshot, python::Refusal> take_snapshot_stopped(base::Pid pid,
                                                                      const python::Target* target,
-                                                                     ProcessStop& stop) {
+                                                                     ProcessStop& stop,
+                                                                     bool locals) {
   const python::Refusal exited{
       .reason = python::Reason::kExited, .found = "it has exited", .remedy = {}};
   const auto id = target != nullptr ? target->id : procfs::read_process_id(pid);
@@ -452,6 +473,9 @@ std::variant<ProcessSnapshot, python::Refusal> take_snapshot_stopped(base::Pid p
     python->read({});
     python->read_objects([](base::Tid) { return true; });
     python->read_greenlets();
+    if (locals) {
+      python->want_locals();
+    }
   }
   taker.look_before();
   std::chrono::nanoseconds stopped{};

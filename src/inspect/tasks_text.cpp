@@ -1,7 +1,7 @@
 #include "inspect/tasks_text.hpp"
 
-#include "base/source_path.hpp"
 #include "base/text.hpp"
+#include "inspect/alike_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,7 +30,8 @@ std::string shown_length(std::chrono::nanoseconds length) {
 // Tasks below those that await them.
 class TaskTree {
  public:
-  TaskTree(const ProcessSnapshot& process, bool all) : process_{process}, all_{all} {
+  TaskTree(const ProcessSnapshot& process, const FrameText& functions, bool all)
+      : process_{process}, functions_{functions}, all_{all} {
     for (const auto& task : process.tasks) {
       by_address_.emplace(task.address, &task);
     }
@@ -80,10 +81,11 @@ class TaskTree {
       if (!seen.insert(task).second) {
         continue;  // a task can await another one twice
       }
-      const auto place = all_ || awaited_.contains(task->address)
-                             ? fmt::format("{}", task->address)
-                             : fmt::format("{}{}{}", base::without_digits(task->name),
-                                           state_of(*task), awaits_of(*task, ""));
+      const auto place =
+          all_ || awaited_.contains(task->address)
+              ? fmt::format("{}", task->address)
+              : fmt::format("{}{}{}", base::without_digits(task->name), state_of(*task),
+                            without_addresses(awaits_of(*task, "")));
       const auto [number, fresh] = numbers.try_emplace(place, places.size());
       if (fresh) {
         places.emplace_back();
@@ -126,9 +128,13 @@ class TaskTree {
     const auto& first = *fresh.front();
     const bool same =
         std::ranges::all_of(fresh, [&](const auto* task) { return task->name == first.name; });
+    auto awaits = awaits_of(first, indent(depth));
+    for (const auto* const task : fresh) {
+      awaits = common_text(awaits, awaits_of(*task, indent(depth)));
+    }
     text_ += fmt::format("{}{} \"{}\": {}\n{}", indent(depth), base::counted(fresh.size(), "task"),
                          printable(same ? first.name : base::without_digits(first.name)),
-                         state_of(first, same_await(fresh)), awaits_of(first, indent(depth)));
+                         state_of(first, same_await(fresh)), awaits);
   }
 
   [[nodiscard]] bool full() const { return !all_ && rows_ >= kMostShown; }
@@ -150,10 +156,7 @@ class TaskTree {
                                       const std::string& indent) const {
     std::string text;
     for (const auto& frame : task.awaits) {
-      const std::string_view file = frame.names.file;
-      text += fmt::format("{}  {}  {}:{}\n", indent, printable(frame.names.qualname),
-                          printable(all_ ? file : base::short_path(file)),
-                          frame.line == 0 ? std::string{"?"} : std::to_string(frame.line));
+      text += functions_.lines(frame, indent + "  ");
     }
     return text;
   }
@@ -187,6 +190,7 @@ class TaskTree {
   }
 
   const ProcessSnapshot& process_;
+  const FrameText& functions_;
   bool all_;
   std::map<std::uint64_t, const python::AsyncTask*> by_address_;
   std::map<std::uint64_t, std::vector<const python::AsyncTask*>> awaited_;
@@ -215,13 +219,13 @@ std::string longest_wait(const ProcessSnapshot& process,
 
 }  // namespace
 
-std::string tasks_text(const ProcessSnapshot& process, bool all) {
+std::string tasks_text(const ProcessSnapshot& process, const FrameText& functions, bool all) {
   std::map<std::uint64_t, std::vector<const python::AsyncTask*>> loops;
   for (const auto& task : process.tasks) {
     loops[task.loop].push_back(&task);
   }
   std::string text;
-  TaskTree tree{process, all};
+  TaskTree tree{process, functions, all};
   for (const auto& [loop, tasks] : loops) {
     const auto thread = tasks.front()->thread;
     text += fmt::format("  asyncio, {}: {}{}\n",

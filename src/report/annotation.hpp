@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <map>
 #include <string>
@@ -17,6 +18,7 @@ namespace pyinject::report {
 struct SourceFile {
   std::vector<std::string> lines;  // empty: the file cannot be read
   std::string note{};              // why not, or what is doubtful about it; may be empty
+  std::time_t changed = 0;         // when the file was changed last
 };
 // PID: a recorded process that has code of PATH.
 using ReadSource = std::function<SourceFile(const std::string& path, std::uint32_t pid)>;

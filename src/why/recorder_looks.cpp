@@ -191,7 +191,8 @@ void Recorder::look_at_cpu_limits() {
 
 void Recorder::take_snapshot() {
   const auto before = base::now_by(CLOCK_MONOTONIC);
-  const auto process = inspect::take_snapshot(target_.id.pid, &target_, inspect::Pace::kOften);
+  const auto process =
+      inspect::take_snapshot(target_.id.pid, &target_, {.pace = inspect::Pace::kOften});
   if (!process) {
     return;
   }

@@ -9,6 +9,7 @@
 #include "support/patience.hpp"
 #include "support/pty_process.hpp"
 #include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
 #include "support/untouched.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +19,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -342,6 +345,59 @@ reads()
   EXPECT_EQ(process.at("threads").at(0).at("state"), "stopped");
 }
 
+// The variables of the innermost function FUNCTION in a thread or task ONE.
+std::map<std::string, std::string> locals_in(const json& one, const std::string& function) {
+  std::map<std::string, std::string> values;
+  for (const auto& frame : one.at("frames")) {
+    if (frame.at("function") == function && values.empty()) {
+      for (const auto& variable : frame.at("locals")) {
+        values[variable.at("name")] = variable.at("value");
+      }
+    }
+  }
+  return values;
+}
+
+TEST_P(Dump, ShowsTheValuesOfVariables) {
+  PythonProcess python{GetParam(), target_source("variables.py")};
+  const auto expected = json::parse(python.read_line());
+  wait_until_asleep(python.pid());
+  for (const auto* const stop : {"", "--stop"}) {
+    std::vector<std::string> options{"--locals", "--json"};
+    if (*stop != '\0') {
+      options.emplace_back(stop);
+    }
+    const auto process = json::parse(dump(python.pid(), options).out).at("processes").at(0);
+    auto values = locals_in(process.at("threads").at(0), "function");
+    EXPECT_GE(expected.size(), 60U);
+    for (const auto& [name, value] : expected.items()) {
+      EXPECT_EQ(values[name], value.get<std::string>()) << name;
+    }
+    EXPECT_THAT(values, Not(testing::Contains(testing::Key("unbound"))));
+  }
+  EXPECT_THAT(dump(python.pid(), {"--locals"}).out,
+              AllOf(HasSubstr("        small: 7\n"), HasSubstr("        quotes: \"it's\"\n")));
+  EXPECT_THAT(dump(python.pid()).out, Not(HasSubstr("        small: 7\n")));
+}
+
+TEST_P(Dump, ShowsTheVariablesOfTasks) {
+  PythonProcess python{GetParam(),
+                       target_source("variables.py"),
+                       {.interpreter_args = {}, .args = {"tasks"}, .child = {}}};
+  (void)python.read_line();
+  wait_until_asleep(python.pid());
+  const auto process =
+      json::parse(dump(python.pid(), {"--locals", "--json"}).out).at("processes").at(0);
+  std::set<std::string> labels;
+  for (const auto& task : process.at("tasks")) {
+    const auto values = locals_in(task, "crowd.<locals>.handle");
+    if (const auto label = values.find("label"); label != values.end()) {
+      labels.insert(label->second + " " + values.at("n"));
+    }
+  }
+  EXPECT_THAT(labels, ElementsAre("'conn-0' 0", "'conn-1' 1", "'conn-2' 2"));
+}
+
 TEST_P(Dump, HostileNamesAreHarmless) {
   PythonProcess python{GetParam(), R"(
 import ctypes, os
@@ -529,6 +585,50 @@ TEST_F(DumpCommand, SelectsByName) {
   const auto none = run({tool(), "dump", "--comm", "no such process"});
   EXPECT_EQ(none.status, ExitStatus{125});
   EXPECT_THAT(none.err, HasSubstr("perf-pyinject status"));
+}
+
+TEST_F(DumpCommand, ShowsTheSourceThatTheProcessHasRead) {
+  using std::filesystem::last_write_time;
+  const TempDir directory;
+  const auto program = directory.file("program.py", "import sys\n\nsys.stdin.read()  # here\n");
+  const auto now = last_write_time(program);
+  last_write_time(program, now - std::chrono::hours{1});
+  PythonProcess python{newest_interpreter(),
+                       fmt::format("print('ready', flush=True)\n"
+                                   "exec(compile(open('{0}').read(), '{0}', 'exec'))",
+                                   program)};
+  wait_until_asleep(python.pid());
+  EXPECT_THAT(dump(python.pid()).out,
+              HasSubstr("program.py:3\n        sys.stdin.read()  # here\n"));
+  EXPECT_THAT(dump(python.pid(), {"--no-source"}).out,
+              AllOf(HasSubstr("program.py:3\n"), Not(HasSubstr("here"))));
+  last_write_time(program, now + std::chrono::hours{1});
+  EXPECT_THAT(dump(python.pid()).out,
+              AllOf(HasSubstr("program.py:3\n"), Not(HasSubstr("here")),
+                    HasSubstr("  without the source of " + program +
+                              ": it was changed after the process started\n")));
+}
+
+TEST_F(DumpCommand, ShowsOnlyTheChosenThreads) {
+  PythonProcess python{newest_interpreter(), target_source("stuck.py")};
+  const auto told = json::parse(python.read_line());
+  const auto tid = std::to_string(told.at("red").get<long>());
+  for (const auto& target :
+       {std::vector<std::string>{"dump", "--tid", tid, "--json"},
+        {"dump", std::to_string(python.pid().value()), "--tid", tid, "--json"}}) {
+    auto argv = target;
+    argv.insert(argv.begin(), tool());
+    const auto process = json::parse(run(argv).out).at("processes").at(0);
+    EXPECT_EQ(process.at("pid"), python.pid().value());
+    ASSERT_EQ(process.at("threads").size(), 1U);
+    EXPECT_EQ(process.at("threads").at(0).at("tid"), std::stol(tid));
+  }
+  EXPECT_THAT(run({tool(), "dump", "--tid", tid}).out,
+              AllOf(HasSubstr("DEADLOCK"), HasSubstr("  thread " + tid + " \"red\""),
+                    Not(HasSubstr("  thread " + std::to_string(python.pid().value()) + " "))));
+  const auto none = dump(python.pid(), {"--tid", "1"});
+  EXPECT_EQ(none.status, ExitStatus{125});
+  EXPECT_THAT(none.err, HasSubstr("there is no thread 1 of these processes"));
 }
 
 TEST_F(DumpCommand, WatchEndsWithTheProcess) {

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,8 @@ struct Frame {
   bool outermost = false;
   bool native = false;        // a C function
   std::uint64_t address = 0;  // of a C function: where it is, in FILE
+  // nullopt: not asked for, not of Python, or they changed while they were read.
+  std::optional<python::Locals> locals = {};
   bool operator==(const Frame&) const = default;
 };
 
@@ -79,6 +82,7 @@ struct ThreadSnapshot {
   bool unreadable = false;    // it has Python frames that could not be read
   // Why C functions are missing from FRAMES; empty: none are, or none were asked for.
   std::string native_missing;
+  bool shown = true;  // false: show_only() leaves it out of texts and JSON
 };
 
 // Where a snapshot of a core file comes from.
@@ -114,6 +118,8 @@ struct ProcessSnapshot {
   bool all_tasks = true;                 // false: some could not be read
   std::vector<python::SuspendedGreenlet> greenlets;
   bool all_greenlets = true;  // false: there may be more
+  bool has_locals = false;    // the variables of functions were asked for
+  std::string no_locals;      // why they cannot be read; empty: they can
   // For how long tasks, by address, have been seen in the same await; only with a TaskHistory.
   std::map<std::uint64_t, std::chrono::nanoseconds> same_await;
 };
@@ -122,10 +128,19 @@ struct ProcessSnapshot {
 // moment, because they may want the GIL, nor looks for greenlets.
 enum class Pace { kOnce, kOften };
 
+struct SnapshotOptions {
+  Pace pace = Pace::kOnce;
+  bool locals = false;  // also the variables of functions: data of the process
+};
+
 // Reads without a stop. TARGET: nullptr if its Python stacks cannot be read. nullopt: the process
 // has exited. Throws base::Error if this tool itself is broken.
 [[nodiscard]] std::optional<ProcessSnapshot> take_snapshot(base::Pid pid,
                                                            const python::Target* target,
-                                                           Pace pace = Pace::kOnce);
+                                                           const SnapshotOptions& options = {});
+
+// Leaves all threads but TIDS out of texts and JSON, with the tasks and greenlets of others.
+// Returns those of TIDS that the process has.
+std::set<base::Tid> show_only(ProcessSnapshot& process, const std::set<base::Tid>& tids);
 
 }  // namespace pyinject::inspect

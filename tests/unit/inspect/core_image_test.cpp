@@ -175,7 +175,7 @@ TEST_F(CoreImageTest, IsASnapshotOfWhatTheCoreHolds) {
                                   .thread({.tid = 2, .signal = SIGABRT})
                                   .sent_signal(SIGABRT, 1)
                                   .thread({.tid = 1, .number = SYS_pause, .result = -514}));
-  const auto process = take_core_snapshot(image, "core.1", nullptr);
+  const auto process = take_core_snapshot(image, "core.1", nullptr, false);
   EXPECT_EQ(process.pid, base::Pid{1});
   EXPECT_EQ(process.command, "program argument");
   ASSERT_TRUE(process.core);
