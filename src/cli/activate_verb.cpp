@@ -40,7 +40,7 @@ example, for an interpreter with frame pointers:
 )";
 
 void parse_activate(const VerbArguments& arguments, CommandLine& line) {
-  auto parsed = parse_words(activate_verb, arguments, Operands::kNone, line);
+  auto parsed = parse_words(activate_verb, arguments, Operands::kTargets, line);
   if (line.help) {
     return;
   }

@@ -76,7 +76,8 @@ struct TopCommand {
 };
 
 struct WhyCommand {
-  std::vector<base::Pid> pids;  // empty: the busiest in SCOPE
+  std::vector<std::string> command{};  // to launch and examine, without a process
+  std::vector<base::Pid> pids;         // empty: the busiest in SCOPE
   targets::Scope scope;
   bool children = false;
   std::chrono::seconds duration{};

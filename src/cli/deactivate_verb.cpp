@@ -40,7 +40,7 @@ example:
 )";
 
 void parse_deactivate(const VerbArguments& arguments, CommandLine& line) {
-  auto parsed = parse_words(deactivate_verb, arguments, Operands::kNone, line);
+  auto parsed = parse_words(deactivate_verb, arguments, Operands::kTargets, line);
   if (line.help) {
     return;
   }

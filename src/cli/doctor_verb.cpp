@@ -47,7 +47,7 @@ examples:
 )";
 
 void parse_doctor(const VerbArguments& arguments, CommandLine& line) {
-  auto parsed = parse_words(doctor_verb, arguments, Operands::kNone, line);
+  auto parsed = parse_words(doctor_verb, arguments, Operands::kTargets, line);
   line.options = DoctorCommand{
       .pids = std::move(parsed.pids), .json = parsed.has("json"), .perf = std::move(parsed.perf)};
 }

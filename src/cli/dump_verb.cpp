@@ -65,7 +65,7 @@ constexpr auto kDumpOptions = std::to_array<Option>({
     under("output", {"--locals",
                      "below each function its arguments and variables: shows data of the "
                      "process, such as passwords"}),
-    rows::kNoSource.with("without the lines of the sources"),
+    rows::kNoSource.with("without the line of its source below each function"),
     {"--json", "for programs: docs/dump-json.md describes the fields"},
     {"--watch TIME",
      "repeat every TIME (such as 1s, 500ms) until Ctrl-C, or until the processes of -p have "
@@ -105,7 +105,7 @@ examples:
 )";
 
 void parse_dump(const VerbArguments& arguments, CommandLine& line) {
-  auto parsed = parse_words(dump_verb, arguments, Operands::kNone, line);
+  auto parsed = parse_words(dump_verb, arguments, Operands::kTargets, line);
   if (line.help) {
     return;
   }

@@ -111,7 +111,7 @@ std::vector<std::string> passed_options(const ParsedWords& parsed,
 }
 
 void parse_serve(const VerbArguments& arguments, CommandLine& line) {
-  auto parsed = parse_words(serve_verb, arguments, Operands::kNone, line);
+  auto parsed = parse_words(serve_verb, arguments, Operands::kTargets, line);
   if (line.help) {
     return;
   }

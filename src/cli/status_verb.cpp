@@ -55,7 +55,7 @@ examples:
 )";
 
 void parse_status(const VerbArguments& arguments, CommandLine& line) {
-  auto parsed = parse_words(status_verb, arguments, Operands::kNone, line);
+  auto parsed = parse_words(status_verb, arguments, Operands::kTargets, line);
   if (line.help) {
     return;
   }

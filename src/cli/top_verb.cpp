@@ -95,7 +95,7 @@ examples:
 )";
 
 void parse_top(const VerbArguments& arguments, CommandLine& line) {
-  auto parsed = parse_words(top_verb, arguments, Operands::kNone, line);
+  auto parsed = parse_words(top_verb, arguments, Operands::kTargets, line);
   if (line.help) {
     return;
   }

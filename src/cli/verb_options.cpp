@@ -136,8 +136,8 @@ void require_needed(std::span<const Option> own, const ParsedWords& parsed) {
 }
 
 // Options may follow operands, but not a command.
-SplitArguments split_words(std::span<const Option> own, const VerbArguments& arguments,
-                           Operands operands) {
+SplitArguments split_words(const VerbSpec& verb, std::span<const Option> own,
+                           const VerbArguments& arguments, Operands operands) {
   const bool command = operands == Operands::kPerfOptionsAndCommand;
   auto split = split_arguments(arguments.words.subspan(1), own, command);
   if (command && !split.separator && !split.command.empty() && is_pid_list(split.command.front())) {
@@ -154,6 +154,9 @@ SplitArguments split_words(std::span<const Option> own, const VerbArguments& arg
     split.command.resize(i);
     split.command.insert(split.command.end(), behind.command.begin(), behind.command.end());
     split.separator = behind.separator;
+    if (split.separator && operands == Operands::kTargetsOrCommand) {
+      refuse_command(behind.command, verb);
+    }
   }
   return split;
 }
@@ -180,19 +183,28 @@ ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments, Op
                         CommandLine& line) {
   ParsedWords parsed;
   const auto own = options_of(verb);
-  parsed.split = split_words(own, arguments, operands);
+  parsed.split = split_words(verb, own, arguments, operands);
   parsed.values = store_own(own, parsed.split.own);
   parse_common_options(own, parsed, line);
   parsed.perf = {.option = parsed.value("perf"), .environment = arguments.perf};
   parsed.default_engine = arguments.default_engine;
   if (!line.help) {
     require_needed(own, parsed);
-    if (operands == Operands::kNone) {
+    const bool launches = operands == Operands::kTargetsOrCommand && parsed.split.separator;
+    if (launches && parsed.split.command.empty()) {
+      throw CommandLineError{"no command after '--'", kUsage};
+    }
+    if (operands == Operands::kTargets || (operands == Operands::kTargetsOrCommand && !launches)) {
       take_target_words(verb, parsed);
       refuse_operands(verb, parsed);
     }
   }
   return parsed;
+}
+
+void refuse_command(std::span<const std::string> command, const VerbSpec& verb) {
+  throw CommandLineError{
+      fmt::format("give either a process or -- COMMAND{}", meant_by(command, verb)), kUsage};
 }
 
 int parse_whole(const std::string& text, std::string_view option, int most) {

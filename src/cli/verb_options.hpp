@@ -89,7 +89,8 @@ inline constexpr Option kVerbose{"-v, --verbose", "more messages"};
 [[nodiscard]] std::vector<Option> options_of(const VerbSpec& verb);
 
 // What a command line may contain besides the options of a verb.
-enum class Operands { kNone, kOne, kPerfOptionsAndCommand };
+// kTargets: pids and a name, where the verb takes them.
+enum class Operands { kTargets, kTargetsOrCommand, kOne, kPerfOptionsAndCommand };
 
 struct ParsedWords {
   boost::program_options::variables_map values;
@@ -111,6 +112,9 @@ struct ParsedWords {
 // CommandLineError.
 [[nodiscard]] ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments,
                                       Operands operands, CommandLine& line);
+
+// For VERB, which takes either a process or COMMAND. Throws CommandLineError.
+[[noreturn]] void refuse_command(std::span<const std::string> command, const VerbSpec& verb);
 
 // TEXT, the value of OPTION, as a whole number from 1 to MOST. Throws CommandLineError.
 [[nodiscard]] int parse_whole(const std::string& text, std::string_view option, int most);

@@ -3,12 +3,15 @@
 #include "base/host_name.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/launched_python.hpp"
 #include "cli/profile_file.hpp"
 #include "cli/reporter.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
 #include "cli/why_choice.hpp"
+#include "procfs/stat.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/python/detector.hpp"
@@ -24,6 +27,7 @@
 #include <array>
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -42,6 +46,7 @@ using std::chrono::nanoseconds;
 
 constexpr int kDefaultOfWhy = 499;  // samples per second and CPU
 constexpr int kMostOfWhy = 5'000;
+constexpr std::string_view kTooShort = "the command's Python ended before it could be recorded";
 
 constexpr auto kWhyOptions = std::to_array<Option>({
     under("which process: the busiest of", rows::kPid),
@@ -61,6 +66,7 @@ constexpr auto kWhyOptions = std::to_array<Option>({
 constexpr std::string_view kWhyHelp =
     R"(usage: perf-pyinject why [PID[,PID...] | NAME | -a | -u USER | --comm GLOB |
                           -G CGROUP] [OPTION...]
+       perf-pyinject why [OPTION...] -- COMMAND...
 
 Records a Python process for some seconds and prints where the wall time of its
 threads goes: Python, C functions, the garbage collector, imports, the kernel,
@@ -69,25 +75,28 @@ lines with most of it; who has the GIL or a lock while others wait; which
 greenlets are suspended; and what is unusual, with the next command to type.
 The first line is the verdict.
 
-The process is not stopped or changed. Needs root, or CAP_BPF with CAP_PERFMON;
-kernel functions have names only for root. Linux 5.17 with BTF.
+COMMAND is launched and examined until it ends; its output goes to standard
+error. The process is not stopped or changed. Needs root, or CAP_BPF with
+CAP_PERFMON; kernel functions have names only for root. Linux 5.17 with BTF.
 
 {options}
 
 Threads whose names differ only in digits are one group. A thread has work when
 it does not wait for a request, an event, another thread or the end of a sleep.
 
-exit status: 0; 125 the process cannot be recorded; 129 usage
+exit status: 0; 125 the process cannot be recorded; 126, 127 COMMAND cannot run;
+129 usage
 
 examples:
   perf-pyinject why
   perf-pyinject why shop -d 30 -o web.html
+  perf-pyinject why -- python3 job.py
   perf-pyinject why 4711 --json | jq -r .cause
 )";
 
 void parse_why(const VerbArguments& arguments, CommandLine& line) {
   constexpr int kMostSeconds = 600;
-  auto parsed = parse_words(why_verb, arguments, Operands::kNone, line);
+  auto parsed = parse_words(why_verb, arguments, Operands::kTargetsOrCommand, line);
   if (line.help) {
     return;
   }
@@ -97,13 +106,24 @@ void parse_why(const VerbArguments& arguments, CommandLine& line) {
   if (parsed.has("json") && parsed.has("markdown")) {
     throw CommandLineError{"--json and --markdown exclude each other", kUsage};
   }
+  auto scope = parse_scope(parsed);
+  if (parsed.split.separator) {
+    if (!parsed.pids.empty() || scope.narrow() || parsed.has("all-cpus")) {
+      refuse_command(parsed.split.command, why_verb);
+    }
+    if (parsed.has("duration")) {
+      throw CommandLineError{"-d is for running processes: a launched command is recorded whole",
+                             kUsage};
+    }
+  }
   const auto output = parsed.value("output");
   if (output) {
     ProfileFile::require_suffix(*output);
   }
   line.options = WhyCommand{
+      .command = parsed.split.separator ? parsed.split.command : std::vector<std::string>{},
       .pids = parsed.pids,
-      .scope = parse_scope(parsed),
+      .scope = std::move(scope),
       .children = parsed.has("children"),
       .duration = std::chrono::seconds{parse_whole(parsed.value("duration").value_or("5"), "-d",
                                                    kMostSeconds)},
@@ -116,11 +136,38 @@ void parse_why(const VerbArguments& arguments, CommandLine& line) {
 }
 
 // Records until the end of the time, a signal, or the exit of the process.
-void record(why::Recorder& recorder, const WhyCommand& command, targets::StopSignals& signals) {
+void record(why::Recorder& recorder, const WhyCommand& command,
+            const std::function<bool()>& stopped) {
   recorder.begin();
   const auto end = Deadline::after(command.duration);
-  while (!end.expired() && !signals.next() && recorder.step()) {
+  const bool whole = !command.command.empty();
+  while ((whole || !end.expired()) && !stopped() && recorder.step()) {
   }
+}
+
+// How long PROCESS has lived.
+nanoseconds age_of(const base::ProcessId& process) {
+  const auto ticks = procfs::ticks_since_boot() - process.start_time;
+  return std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double>{
+      static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK))});
+}
+
+// The process has ended: what else there is to find out takes another run.
+void suit_launched(why::Report& report, const WhyCommand& command, nanoseconds missed) {
+  std::erase_if(report.unusual, [](const auto& unusual) { return unusual.name == "exited"; });
+  for (auto& unusual : report.unusual) {
+    unusual.next.clear();
+  }
+  report.next =
+      fmt::format("perf-pyinject {} --", command.output ? "record --off-cpu" : "why -o why.html");
+  for (const auto& word : command.command) {
+    report.next += " " + shell_word(word);
+  }
+  report.unusual.push_back(
+      {.name = "launched",
+       .text = fmt::format("the first {:.2f} s after its start were not recorded",
+                           std::chrono::duration<double>{missed}.count()),
+       .next = {}});
 }
 
 std::string shown(const why::Report& report, const WhyCommand& command) {
@@ -140,30 +187,62 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
   auto& logger = reporter.logger();
   targets::StopSignals signals;
   const auto detector = python::make_detector(python::Purpose::kObserve);
-  auto chosen = choose_process(command, *detector, logger);
+  std::optional<ProfileFile> file;  // fails before the recording, not after it
+  if (command.output) {
+    file.emplace(*command.output);
+  }
+  std::optional<LaunchedPython> launched;
+  std::optional<ChosenProcess> chosen;
+  if (command.command.empty()) {
+    chosen = choose_process(command, *detector, logger);
+  } else {
+    launched.emplace(command.command, signals, logger);
+    if (auto target = launched->start(*detector)) {
+      chosen = ChosenProcess{.target = std::move(*target), .considered = {}};
+    }
+  }
   if (!chosen) {
-    return kFailure;
+    return launched ? launched->status() : kFailure;
   }
   const auto pid = chosen->target.id.pid.value();
   auto opened =
       why::Recorder::open(chosen->target, nanoseconds{std::chrono::seconds{1}} / command.frequency);
   if (const auto* const why = std::get_if<std::string>(&opened)) {
+    if (launched) {
+      launched->finish();
+    }
+    if (launched && procfs::has_ended(chosen->target.id)) {
+      logger.error("{}", kTooShort);
+      return kFailure;
+    }
     logger.error("why: {}", *why);
-    logger.info("without that: perf-pyinject dump -p {} prints what each thread does now", pid);
+    if (!launched) {
+      logger.info("without that: perf-pyinject dump -p {} prints what each thread does now", pid);
+    }
     return kFailure;
   }
   auto& recorder = *std::get<std::unique_ptr<why::Recorder>>(opened);
-  std::optional<ProfileFile> file;  // fails before the recording, not after it
-  if (command.output) {
-    file.emplace(*command.output);
-  }
   const auto title = title_of_process(chosen->target.id.pid);
-  logger.info("recording pid {} for {} s", pid, command.duration.count());
-  record(recorder, command, signals);
+  logger.info("recording pid {} {}", pid,
+              launched ? "until it ends" : fmt::format("for {} s", command.duration.count()));
+  const auto missed = age_of(chosen->target.id);
+  record(recorder, command,
+         [&] { return launched ? launched->stopped() : signals.next().has_value(); });
   auto recording = recorder.finish();
+  recording.launched = launched.has_value();
+  if (launched) {
+    launched->finish();
+  }
   const auto accounts = why::account(recording);
   auto report = why::make_report(recording, accounts);
   report.considered = std::move(chosen->considered);
+  if (launched && report.samples == 0 && report.switches == 0) {
+    logger.error("{}", kTooShort);
+    return kFailure;
+  }
+  if (launched) {
+    suit_launched(report, command, missed);
+  }
   base::write_all(STDOUT_FILENO, shown(report, command), "standard output");
   if (file) {
     const auto lead = report.next.empty()

@@ -28,8 +28,11 @@ int Workload::check() const {
 
 void Workload::hold(const std::vector<int>& ignored,
                     const std::map<std::string, std::string>& environment) {
-  process_ = std::make_unique<base::Child>(base::ChildOptions{
-      .argv = command_, .ignored = ignored, .environment = environment, .held = true});
+  process_ = std::make_unique<base::Child>(base::ChildOptions{.argv = command_,
+                                                              .stdout_fd = output_,
+                                                              .ignored = ignored,
+                                                              .environment = environment,
+                                                              .held = true});
   held_ = true;
 }
 
@@ -41,7 +44,8 @@ bool Workload::start() {
     if (held_) {
       process_->release();
     } else {
-      process_ = std::make_unique<base::Child>(base::ChildOptions{.argv = command_});
+      process_ =
+          std::make_unique<base::Child>(base::ChildOptions{.argv = command_, .stdout_fd = output_});
     }
     return true;
   } catch (const base::SystemError& error) {

@@ -1,4 +1,4 @@
-// COMMAND of `record`: the clock of a recording or its target.
+// COMMAND of `record` and `why`: the clock of a recording or its target.
 #pragma once
 
 #include "pyinject/base/child.hpp"
@@ -14,9 +14,9 @@ namespace pyinject::record {
 
 class Workload {
  public:
-  // COMMAND may be empty: no command.
-  Workload(const std::vector<std::string>& command, base::Logger& logger)
-      : command_{command}, logger_{logger} {}
+  // COMMAND may be empty: no command. OUTPUT: a descriptor for its standard output; negative: ours.
+  Workload(const std::vector<std::string>& command, base::Logger& logger, int output = -1)
+      : command_{command}, logger_{logger}, output_{output} {}
 
   // 0, or the exit status (126, 127), already logged, if the command cannot be run.
   [[nodiscard]] int check() const;
@@ -39,6 +39,7 @@ class Workload {
  private:
   const std::vector<std::string>& command_;
   base::Logger& logger_;
+  int output_;
   std::unique_ptr<base::Child> process_;
   bool held_ = false;
   int status_ = 0;

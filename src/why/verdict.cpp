@@ -164,7 +164,7 @@ class Judge {
 bool Judge::judge_standstill() {
   const auto pid = recording_.pid;
   const auto& frozen = recording_.frozen;
-  if (recording_.exited && is_idle()) {
+  if (recording_.exited && !recording_.launched && is_idle()) {
     set("exited", fmt::format("it exited after {:.1f} s of the recording", seconds(report_.length)),
         "");
   } else if (!frozen.empty()) {

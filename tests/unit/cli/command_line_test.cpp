@@ -389,8 +389,13 @@ TEST(CommandLine, DumpNeedsOneKindOfTarget) {
   EXPECT_EQ(mistake({"dump"}).status, 129);
   EXPECT_THAT(mistake({"dump"}).text, HasSubstr("perf-pyinject status"));
   EXPECT_THAT(mistake({"dump", "-p", "1", "-a"}).text, HasSubstr("a PID cannot be combined"));
-  EXPECT_THAT(mistake({"why", "-p", "7", "--", "sleep", "2"}).text,
-              HasSubstr("'sleep'; did you mean -d 2?"));
+  for (const auto& process : std::vector<std::vector<std::string>>{{"-p", "7"}, {"7"}, {"-a"}}) {
+    std::vector<std::string> words{"why"};
+    words.insert(words.end(), process.begin(), process.end());
+    words.insert(words.end(), {"--", "sleep", "2"});
+    EXPECT_THAT(mistake(words).text,
+                HasSubstr("give either a process or -- COMMAND; did you mean -d 2?"));
+  }
 }
 
 TEST(CommandLine, DumpRefusesWatchTimesThatAreNone) {

@@ -1,0 +1,120 @@
+// `why -- COMMAND`: the verdict on a command from its start to its end.
+#include "procfs/stat.hpp"
+#include "support/bpf_engine.hpp"
+#include "support/child_process.hpp"
+#include "support/covering.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/pty_process.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace pyinject::test {
+namespace {
+
+using base::Deadline;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class WhyLaunched : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (const auto lack = bpf_engine_lacks(); !lack.empty()) {
+      GTEST_SKIP() << lack;
+    }
+    if (!plain_interpreter(GetParam())) {
+      GTEST_SKIP() << "not installed (scripts/pythons)";
+    }
+  }
+  [[nodiscard]] static std::vector<std::string> why(const std::vector<std::string>& command) {
+    std::vector<std::string> words{tool(), "why", "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    return words;
+  }
+  [[nodiscard]] static std::vector<std::string> python(const std::string& program) {
+    auto words = plain_interpreter(GetParam())->command;
+    words.insert(words.end(), {"-c", program});
+    return words;
+  }
+};
+struct NameOfLaunched {
+  template <typename Info>
+  std::string operator()(const Info& info) const {
+    return "py3_" + std::to_string(info.param);
+  }
+};
+COVER(WhyLaunched, 1);
+INSTANTIATE_TEST_SUITE_P(Versions, WhyLaunched, testing::Values(12, 13, 14, 15), NameOfLaunched{});
+
+TEST_P(WhyLaunched, JudgesTheCommandFromItsStartToItsEnd) {
+  auto words = python(R"(
+import time
+def work():
+    while time.process_time() < 1: pass
+work()
+print("the command's output")
+)");
+  words.insert(words.begin(), {"/bin/sh", "-c", R"("$@"; exit 3)", "sh"});
+  const auto shown = run(why(words));
+  EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
+  EXPECT_THAT(
+      shown.out,
+      AllOf(StartsWith("pid "), HasSubstr("work  <string>:4\n"),
+            HasSubstr("\nnext: perf-pyinject why -o why.html -- /bin/sh -c '\"$@\"; exit 3' sh "),
+            HasSubstr(" s after its start were not recorded\n"),
+            Not(HasSubstr("the command's output\n"))));
+  EXPECT_THAT(shown.err, AllOf(HasSubstr("the command's output\n"),
+                               HasSubstr("the command: exit status 3\n")));
+}
+
+TEST_P(WhyLaunched, EndsWithCtrlC) {
+  PtyProcess shown{why(python(R"(
+import os, time
+input()
+end = time.process_time() + 0.3
+while time.process_time() < end: pass
+print("command", os.getpid(), "has worked")
+while True: pass
+)"))};
+  const auto deadline = Deadline::after(kPatience);
+  ASSERT_TRUE(shown.read_until("recording pid", deadline)) << shown.screen();
+  shown.type("\n");
+  ASSERT_TRUE(shown.read_until("has worked", deadline)) << shown.screen();
+  shown.type("\x03");
+  EXPECT_EQ(shown.wait(deadline), ExitStatus{}) << shown.screen();
+  const auto at = shown.screen().find("command ") + std::string_view{"command "}.size();
+  const base::Pid pid{std::stoi(shown.screen().substr(at))};
+  EXPECT_FALSE(procfs::read_stat(pid));
+  EXPECT_THAT(shown.screen(), AllOf(HasSubstr(fmt::format("pid {}: ", pid.value())),
+                                    HasSubstr("KeyboardInterrupt")));
+}
+
+TEST(WhyLaunchedTool, SaysThatACommandRunsNoPython) {
+  if (const auto lack = bpf_engine_lacks(); !lack.empty()) {
+    GTEST_SKIP() << lack;
+  }
+  const auto other = run({tool(), "why", "--", "/bin/true"});
+  EXPECT_EQ(other.status, ExitStatus{125});
+  EXPECT_EQ(other.out, "");
+  EXPECT_THAT(other.err, HasSubstr("the command ran no Python that could be recorded"));
+  const auto none = run({tool(), "why", "--", "/no/such/command"});
+  EXPECT_EQ(none.status, ExitStatus{127});
+  EXPECT_THAT(none.err, HasSubstr("cannot run '/no/such/command'"));
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"why", "--"}, {"why", "1", "--", "true"}, {"why", "-d", "1", "--", "true"}}) {
+    std::vector<std::string> argv{tool()};
+    argv.insert(argv.end(), words.begin(), words.end());
+    EXPECT_EQ(run(argv).status, ExitStatus{129});
+  }
+}
+
+}  // namespace
+}  // namespace pyinject::test
