@@ -28,8 +28,12 @@ namespace pyinject::cli {
 
 namespace {
 
-attr_t attributes_of(live::Style style) {
+constexpr short kHotPair = 1;
+
+attr_t attributes_of(live::Style style, bool color) {
   switch (style) {
+    case live::Style::kHot:
+      return color ? A_BOLD | static_cast<attr_t>(COLOR_PAIR(kHotPair)) : A_BOLD;
     case live::Style::kPlain:
       return A_NORMAL;
     case live::Style::kTitle:
@@ -131,6 +135,9 @@ Screen::Screen() : utf8_{set_locale()}, terminal_{open_terminal()} {
     refuse("this terminal cannot move its cursor");
   }
   window_ = stdscr;
+  const char* const without = std::getenv("NO_COLOR");
+  color_ = (without == nullptr || *without == '\0') && ::has_colors() && ::start_color() == OK &&
+           ::use_default_colors() == OK && ::init_pair(kHotPair, COLOR_RED, -1) == OK;
   ::cbreak();
   ::noecho();
   ::nodelay(window_, TRUE);
@@ -157,7 +164,7 @@ void Screen::draw(const std::vector<live::ScreenLine>& lines) {
   ::werase(window_);
   int row = 0;
   for (const auto& line : lines) {
-    const auto attributes = attributes_of(line.style);
+    const auto attributes = attributes_of(line.style, color_);
     ::wattrset(window_, static_cast<int>(attributes));
     ::mvwaddnstr(window_, row, 0, line.text.c_str(), static_cast<int>(line.text.size()));
     if (line.style == live::Style::kSelected) {

@@ -33,6 +33,7 @@ class Screen {
 
  private:
   bool utf8_;
+  bool color_ = false;  // unless NO_COLOR is set (no-color.org)
   screen* terminal_;
   _win_st* window_ = nullptr;
 };

@@ -81,9 +81,9 @@ changed.
 
 {options}
 
-keys: f functions, l lines, t threads, a tasks and greenlets, P processes; 1 to
-6 sort by a column; up and down select a row, enter shows its stack; / filter;
-p pause; r start again from zero; h help; q quit
+keys: f functions, l lines, t threads, a tasks and greenlets, P processes; s w 1
+to 6 sort by a column; up and down select a row, enter shows its stack; /
+filter; p pause; r start again from zero; h help; q quit
 
 exit status: 0; 125 nothing can be sampled; 128 + N after signal N; 129 usage
 
@@ -128,7 +128,11 @@ void parse_top(const VerbArguments& arguments, CommandLine& line) {
 class Top {
  public:
   Top(const TopCommand& command, live::LiveSampler& sampler, targets::StopSignals& signals)
-      : command_{command}, sampler_{sampler}, signals_{signals} {}
+      : command_{command}, sampler_{sampler}, signals_{signals} {
+    if (command_.pids.size() == 1 && !command_.children) {
+      target_ = title_of_process(command_.pids.front());
+    }
+  }
 
   // Why the profile may be incomplete, a sentence each. nullopt: there was no process.
   std::optional<std::vector<std::string>> show_once(base::Logger& logger);
@@ -149,12 +153,14 @@ class Top {
             .bpf = sampler_.no_bpf().empty(),
             .note = sampler_.ended()                                      ? "all have exited"
                     : !command_.pids.empty() && sampler_.processes() == 0 ? "no Python now"
-                                                                          : ""};
+                                                                          : "",
+            .target = target_};
   }
 
   const TopCommand& command_;
   live::LiveSampler& sampler_;
   targets::StopSignals& signals_;
+  std::string target_;  // if it is one process
   steady_clock::time_point began_ = steady_clock::now();
   steady_clock::time_point next_look_ = began_;
   int signal_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "live/profile.hpp"
+#include "live/row_text.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,7 @@ struct Size {
   std::size_t rows = 24;
 };
 
-enum class Style { kPlain, kTitle, kHeading, kSelected, kFaint };
+enum class Style { kPlain, kTitle, kHeading, kSelected, kHot, kFaint };
 
 struct ScreenLine {
   std::string text;  // UTF-8, printable, at most Size::columns wide
@@ -30,8 +31,9 @@ struct SessionFacts {
   std::size_t processes = 0;
   std::uint64_t lost = 0;
   int frequency = 0;
-  bool bpf = true;             // false: the stacks are read from outside
-  std::string_view note = {};  // for the last line
+  bool bpf = true;               // false: the stacks are read from outside
+  std::string_view note = {};    // for the last line
+  std::string_view target = {};  // "python3 shop.py (pid 4711)"; empty: several processes
 };
 
 enum class Key { kUp, kDown, kPageUp, kPageDown, kHome, kEnd, kEnter, kEscape, kBackspace };
@@ -57,10 +59,12 @@ class LiveView {
   [[nodiscard]] Order order() const { return order_; }
 
  private:
-  void add_table(const Profile& profile, Size size, std::vector<ScreenLine>& lines);
+  void add_table(const Profile& profile, const Columns& columns, Size size,
+                 std::vector<ScreenLine>& lines);
   void add_stack(const Profile& profile, Size size, std::vector<ScreenLine>& lines) const;
   static void add_help(std::vector<ScreenLine>& lines);
   void choose(View view);
+  void sort_by(Order order);
   void move(std::ptrdiff_t by);
 
   bool utf8_;

@@ -66,29 +66,77 @@ TEST_F(LiveViewTest, FitsEachTerminal) {
 }
 
 TEST_F(LiveViewTest, ShowsFunctionsFirst) {
-  EXPECT_THAT(
-      text(),
-      AllOf(
-          HasSubstr("2 processes  CPU 50%  GIL 50%  3 lost  1 s  50 samples  100"),
-          HasSubstr("[f functions]"),
-          HasSubstr(
-              "  50.0    50.0     0.5      0.5  50.0    0.0          - inner  /srv/app/a.py:10\n"),
-          HasSubstr("outer\\x1b  ...pp/b.py:20\n")));
+  EXPECT_THAT(text(),
+              AllOf(HasSubstr("2 processes  CPU 50%  GIL 50%  3 lost  1 s  50 samples  100"),
+                    HasSubstr("[f functions]"),
+                    HasSubstr("  50.0    50.0    0.0 unknown inner  /srv/app/a.py:10\n"),
+                    HasSubstr("outer\\x1b  /srv/app/b.py:20\n")));
 }
 
-TEST_F(LiveViewTest, ShortensPathsAtTheirStart) {
-  EXPECT_THAT(text({.columns = 69, .rows = 24}), HasSubstr(" outer\\x1b  ...pp/b.py:20\n"));
+TEST_F(LiveViewTest, KeepsTheEndsOfPathsAndNames) {
+  const auto shown = [](std::string_view name, std::size_t columns) {
+    return name_and_place(name, "/srv/app/views/cart.py", 7, columns);
+  };
+  EXPECT_EQ(shown("add", 30), "add  /srv/app/views/cart.py:7");
+  EXPECT_EQ(shown("add", 28), "add  srv/app/views/cart.py:7");
+  EXPECT_EQ(shown("add", 20), "add  views/cart.py:7");
+  EXPECT_EQ(shown("add", 19), "add  cart.py:7");
+  EXPECT_EQ(shown("add", 13), "add");
+  EXPECT_EQ(shown("application.<locals>.add", 30), "...ion.<locals>.add  cart.py:7");
+  EXPECT_EQ(name_and_place("loads", "/usr/lib/python3.14/json/__init__.py", 300, 40),
+            "loads  json/__init__.py:300");
 }
 
 TEST_F(LiveViewTest, DropsColumnsToLeaveRoomForNames) {
-  EXPECT_THAT(text({.columns = 80, .rows = 24}),
-              HasSubstr("*SELF%  TOTAL%  SELF s  TOTAL s  GIL%  WAIT% TREND"));
-  EXPECT_THAT(text({.columns = 75, .rows = 24}),
-              HasSubstr("*SELF%  TOTAL%  SELF s  TOTAL s  GIL%  WAIT% FUNCTION"));
-  EXPECT_THAT(text({.columns = 60, .rows = 24}), HasSubstr("*SELF%  TOTAL%  GIL%  WAIT% FUNCTION"));
+  const auto heading = [this](std::size_t columns) {
+    const auto lines = screen({.columns = columns, .rows = 24});
+    return std::ranges::find(lines, Style::kHeading, &ScreenLine::style)->text;
+  };
+  EXPECT_EQ(heading(120),
+            "*SELF%  TOTAL%  SELF s  TOTAL s  GIL%  WAIT% MOSTLY  TREND      FUNCTION");
+  EXPECT_EQ(heading(100), "*SELF%  TOTAL%  GIL%  WAIT% MOSTLY  TREND      FUNCTION");
+  EXPECT_EQ(heading(90), "*SELF%  TOTAL%  GIL%  WAIT% MOSTLY  FUNCTION");
+  EXPECT_EQ(heading(80), "*SELF%  TOTAL%  WAIT% MOSTLY  FUNCTION");
+  EXPECT_EQ(heading(60), "*SELF%  TOTAL% FUNCTION");
+  view.press('w');
+  EXPECT_EQ(heading(60), " SELF%  TOTAL% *WAIT% FUNCTION");
+  view.press('5');
+  EXPECT_EQ(heading(60), " SELF%  TOTAL% *GIL% FUNCTION");
+  view.press('s');
   EXPECT_THAT(text({.columns = 40, .rows = 10}),
               AllOf(HasSubstr("*SELF%  TOTAL% FUNCTION"),
                     HasSubstr("  50.0    50.0 inner  /srv/app/a.py:10\n")));
+}
+
+TEST_F(LiveViewTest, NamesTheProcessInTheTitle) {
+  const auto title = [this](std::string_view target, std::size_t columns) {
+    return view
+        .lines(profile, {.frequency = 100, .target = target}, {.columns = columns, .rows = 24})
+        .front()
+        .text;
+  };
+  constexpr std::string_view kTarget = "/usr/bin/python3 /srv/shop/shop.py --port 80 (pid 4711)";
+  EXPECT_THAT(title(kTarget, 120),
+              StartsWith("/usr/bin/python3 /srv/shop/shop.py --port 80 (pid 4711)  CPU 50%"));
+  EXPECT_THAT(title(kTarget, 90), StartsWith("python3 shop.py --port 80 (pid 4711)  CPU 50%"));
+  EXPECT_THAT(title(kTarget, 70), StartsWith("python3 shop.... (pid 4711)  CPU 50%"));
+}
+
+TEST_F(LiveViewTest, TellsBusyRowsFromThoseThatOnlyWait) {
+  sample::Stack stack;
+  stack.frames = {{.code = 3, .line = 5}};
+  profile.add_wait(stack, seconds{1});
+  stack.frames = {{.code = 1, .line = 11}};
+  profile.add(stack, 20, Use::kC);
+  profile.end_interval(seconds{1});
+  view.press('w');
+  const auto lines = screen();
+  const auto row = [&](std::string_view text) {
+    return *std::ranges::find_if(
+        lines, [&](const ScreenLine& line) { return line.text.find(text) != std::string::npos; });
+  };
+  EXPECT_EQ(row(" inner ").style, Style::kHot);
+  EXPECT_EQ(row(" outer").style, Style::kPlain);
 }
 
 TEST_F(LiveViewTest, ShowsTheStackOnASmallTerminal) {
@@ -96,7 +144,7 @@ TEST_F(LiveViewTest, ShowsTheStackOnASmallTerminal) {
   view.press(Key::kDown);
   view.press(Key::kEnter);
   EXPECT_THAT(text({.columns = 40, .rows = 10}),
-              HasSubstr(" outer\\x1b  ...app/b.py:20\n"
+              HasSubstr(" outer\\x1b  app/b.py:20\n"
                         "its most frequent stack, innermost funct\n"
                         "  inner  /srv/app/a.py:11\n"));
 }
