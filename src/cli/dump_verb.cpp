@@ -405,8 +405,8 @@ int Dumper::dump() {
   take_round();
   write(false);
   if (!is_named_ && processes_.empty()) {
-    logger_.error("no Python process that can be dumped{}; perf-pyinject status lists them",
-                  command_.scope.narrow() ? " is selected" : " is visible");
+    logger_.error("no Python process that can be dumped {}; perf-pyinject status lists them",
+                  missing_text(command_.scope));
   }
   if (unreadable_ != 0) {
     logger_.warning("{} could not be inspected: {}",

@@ -97,10 +97,12 @@ void parse_export(const VerbArguments& arguments, CommandLine& line) {
   const auto name = parsed.value("format");
   const auto* const format = name ? exports::find_format(*name) : nullptr;
   if (format == nullptr) {
+    const auto formats = format_names();
+    const std::vector<std::string_view> names(formats.begin(), formats.end());
     throw CommandLineError{
-        name ? fmt::format("--format {}: expected one of: {}", base::printable(*name),
-                           fmt::join(format_names(), ", "))
-             : fmt::format("export needs a format: -f {}", fmt::join(format_names(), "|")),
+        name ? fmt::format("--format {}: expected one of: {}{}", base::printable(*name),
+                           fmt::join(names, ", "), meant_text(*name, names))
+             : fmt::format("export needs a format: -f {}", fmt::join(names, "|")),
         kUsage};
   }
   line.options = ExportCommand{.source = parse_source(export_verb, parsed),

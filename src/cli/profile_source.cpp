@@ -118,7 +118,12 @@ std::string parse_file(const VerbSpec& verb, const ParsedWords& parsed) {
     files.push_back(*std::move(input));
   }
   if (files.size() > 1) {
-    throw CommandLineError{fmt::format("{}: give one FILE", verb.name), record::kUsage};
+    throw CommandLineError{
+        fmt::format("{}: give one FILE{}", verb.name,
+                    parsed.split.separator
+                        ? "; to launch a command: perf-pyinject why -o page.html -- COMMAND"
+                        : ""),
+        record::kUsage};
   }
   return files.empty() ? std::string{kDefaultFile} : files.front();
 }

@@ -2,6 +2,7 @@
 #include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
+#include "cli/function_hint.hpp"
 #include "cli/pager.hpp"
 #include "cli/profile_source.hpp"
 #include "cli/reporter.hpp"
@@ -13,6 +14,7 @@
 #include "report/views.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <charconv>
@@ -88,16 +90,17 @@ Value choose(const ParsedWords& parsed, const char* option,
   if (!text) {
     return choices.front().second;
   }
-  std::string names;
+  std::vector<std::string_view> names;
   for (const auto& [name, value] : choices) {
     if (name == *text) {
       return value;
     }
-    names += names.empty() ? "" : ", ";
-    names += name;
+    names.push_back(name);
   }
   throw CommandLineError{
-      fmt::format("--{} {}: expected one of: {}", option, base::printable(*text), names), kUsage};
+      fmt::format("--{} {}: expected one of: {}{}", option, base::printable(*text),
+                  fmt::join(names, ", "), meant_text(*text, names)),
+      kUsage};
 }
 
 std::optional<double> parse_second(std::string_view text) {
@@ -225,7 +228,11 @@ int run_report(const CommandLine& line, Reporter& reporter, const Terminal& term
                               .least = command.least,
                               .read_source = source_reader(command.file)});
   if (const auto* const nothing = std::get_if<report::NothingToShow>(&shown)) {
-    reporter.logger().error("{}: {}", base::printable(command.file), nothing->why);
+    const auto hint = command.tables.function.empty()
+                          ? std::string{}
+                          : function_hint(*profile, command.tables.function);
+    reporter.logger().error("{}: {}", base::printable(command.file),
+                            hint.empty() ? nothing->why : hint);
     return record::kFailure;
   }
   if (command.tables.view == report::View::kLines && !report::has_lines(*profile)) {

@@ -73,7 +73,8 @@ int run_status(const CommandLine& line, Reporter& reporter, const Terminal& /*te
     return !targets::is_in(command.scope, status.pid);
   });
   if (report.processes.empty() && command.scope.narrow() && !command.json) {
-    reporter.logger().error("no Python process is selected; perf-pyinject status lists all");
+    reporter.logger().error("no Python process {}; perf-pyinject status lists them",
+                            missing_text(command.scope));
     return record::kFailure;
   }
   const targets::TableOptions table{.width = output_width(),

@@ -322,7 +322,7 @@ int run_top(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
     auto notes = top.show_once(logger);
     if (!notes) {
       logger.error("no Python process {}; perf-pyinject status lists them",
-                   command.scope.narrow() ? "is selected" : "is visible");
+                   missing_text(command.scope));
       return kFailure;
     }
     if (file) {

@@ -1,6 +1,7 @@
 #include "cli/verb_options.hpp"
 
 #include "base/text.hpp"
+#include "cli/did_you_mean.hpp"
 
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
@@ -88,7 +89,7 @@ bool is_sleep(std::span<const std::string> words) {
 std::string meant_by(std::span<const std::string> words, const VerbSpec& verb) {
   const bool timed = std::ranges::find(verb.options, rows::kDuration.long_name(),
                                        &Option::long_name) != verb.options.end();
-  if (timed && is_sleep(words)) {
+  if (timed && is_sleep(words.last(std::min<std::size_t>(words.size(), 2)))) {
     return fmt::format("; did you mean -d {}?", base::printable(words.back()));
   }
   return {};
@@ -214,6 +215,18 @@ int parse_whole(const std::string& text, std::string_view option, int most) {
         fmt::format("{} {}: expected 1 to {}", option, base::printable(text), most), kUsage};
   }
   return *number;
+}
+
+std::string meant_text(std::string_view word, std::span<const std::string_view> known) {
+  const auto meant = did_you_mean(word, known);
+  return meant ? fmt::format("; did you mean {}?", *meant) : "";
+}
+
+std::string missing_text(const targets::Scope& scope) {
+  const bool named = !scope.name.empty() && !scope.user && scope.command.empty() && !scope.cgroup;
+  return named            ? fmt::format("is called '{}'", base::printable(scope.name))
+         : scope.narrow() ? "is selected"
+                          : "is visible";
 }
 
 void require_pids(const VerbSpec& verb, const ParsedWords& parsed) {

@@ -116,6 +116,10 @@ struct ParsedWords {
 // For VERB, which takes either a process or COMMAND. Throws CommandLineError.
 [[noreturn]] void refuse_command(std::span<const std::string> command, const VerbSpec& verb);
 
+// "; did you mean lines?" for WORD, which is not one of KNOWN; empty: no idea.
+[[nodiscard]] std::string meant_text(std::string_view word,
+                                     std::span<const std::string_view> known);
+
 // TEXT, the value of OPTION, as a whole number from 1 to MOST. Throws CommandLineError.
 [[nodiscard]] int parse_whole(const std::string& text, std::string_view option, int most);
 
@@ -125,6 +129,8 @@ void require_pids(const VerbSpec& verb, const ParsedWords& parsed);
 // The values of -u, --comm and -G and the name, for verbs that have them. Throws CommandLineError,
 // also if there are pids besides them or -a.
 [[nodiscard]] targets::Scope parse_scope(const ParsedWords& parsed);
+// Which processes of SCOPE there are not: "is called 'shop'", "is selected", "is visible".
+[[nodiscard]] std::string missing_text(const targets::Scope& scope);
 // -p, --children, -a and those of parse_scope(); OTHERS_SELECT_ALL: so does another option. Without
 // any of them, Launched.
 [[nodiscard]] record::Targets parse_targets(const ParsedWords& parsed,

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/cpu_meter.hpp"
+#include "cli/verb_options.hpp"
 #include "procfs/cmdline.hpp"
 #include "pyinject/base/cancellation.hpp"
 #include "pyinject/targets/target_selection.hpp"
@@ -59,7 +60,7 @@ std::optional<ChosenProcess> choose_process(const WhyCommand& command, python::D
   if (pythons.empty()) {
     if (command.pids.empty()) {
       logger.error("no Python process {}; perf-pyinject status lists them",
-                   command.scope.narrow() ? "is selected" : "is visible");
+                   missing_text(command.scope));
     }
     return std::nullopt;
   }

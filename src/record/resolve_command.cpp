@@ -50,10 +50,14 @@ CommandCheck check_command(const std::vector<std::string>& command, const std::s
   }
   // Such as -d 30, the time of other profilers; perf has another -d.
   const bool time = base::parse_number<unsigned>(name).has_value();
+  // As of record -g dwarf; perf's -g has no value.
+  const bool kind = name == "dwarf" || name == "fp" || name == "lbr";
   return {
       .status = why == ENOENT || why == ENOTDIR ? 127 : 126,
       .problem = fmt::format("cannot run '{}': {}{}", base::printable(name), base::errno_text(why),
-                             time ? fmt::format("; to record for a time: -- sleep {}", name) : ""),
+                             time   ? fmt::format("; to record for a time: -- sleep {}", name)
+                             : kind ? fmt::format("; did you mean --call-graph {}?", name)
+                                    : ""),
       .file = {}};
 }
 

@@ -464,7 +464,8 @@ TEST(WhyTool, SaysThatNoProcessHasTheName) {
     const auto refused = run(words);
     EXPECT_EQ(refused.status.code, 125);
     EXPECT_EQ(refused.out, "");
-    EXPECT_THAT(refused.err, HasSubstr("no Python process is selected"));
+    EXPECT_THAT(refused.err,
+                HasSubstr("no Python process is called '" + name + "'; perf-pyinject "));
   }
 }
 
