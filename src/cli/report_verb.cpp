@@ -68,7 +68,8 @@ constexpr std::string_view kReportHelp =
 Prints tables of the Python functions in a recording. FILE (default: perf.data)
 was recorded by this tool or by perf. The time of C and kernel functions counts
 for the Python function that called them. CPU events are counted in samples,
-waits (record --off-cpu) in seconds; they have separate tables.
+waits (record --off-cpu) and system calls (--what io) in seconds; they have
+separate tables.
 
 {options}
 

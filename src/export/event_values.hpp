@@ -28,7 +28,7 @@ struct EventValues {
     const bool time = event.unit == report::Unit::kNanoseconds;
     values.push_back({.count = first ? "samples" : event.name + " samples",
                       .sum = first && time ? "cpu" : event.name,
-                      .unit = time                                 ? "nanoseconds"
+                      .unit = has_time(event.unit)                 ? "nanoseconds"
                               : event.unit == report::Unit::kBytes ? "bytes"
                                                                    : "count"});
     first = false;

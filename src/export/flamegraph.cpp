@@ -318,6 +318,7 @@ std::string Tables::json(const FlamegraphOptions& options, const std::vector<std
   append_list(out, events_, [&](const report::Event& one) {
     const bool waits = one.unit == report::Unit::kWaits;
     const std::string_view unit = waits                              ? "ns"
+                                  : one.unit == report::Unit::kCalls ? "calls"
                                   : one.unit == report::Unit::kBytes ? "bytes"
                                                                      : "samples";
     const auto& [now, before] = periods_[static_cast<std::size_t>(&one - events_.data())];

@@ -33,7 +33,7 @@ void append_profile(std::string& out, const Profile& profile,
                     const std::vector<const report::Sample*>& samples) {
   const auto& event = profile.events[samples.front()->event];
   const auto& thread = profile.threads[samples.front()->thread];
-  const std::string_view unit = event.unit == report::Unit::kWaits   ? "nanoseconds"
+  const std::string_view unit = weighs_time(event.unit)              ? "nanoseconds"
                                 : event.unit == report::Unit::kBytes ? "bytes"
                                                                      : "none";
   std::uint64_t sum = 0;

@@ -106,7 +106,7 @@ std::string to_text(const EventTable& events, const TextOptions& options) {
     if (ipc) {
       cells.push_back(ipc_text(events, row));
     }
-    cells.insert(cells.end(), {name, base::printable(row.key.file)});
+    cells.insert(cells.end(), {name, place_text(row.key.file, 0)});
     rows.push_back(std::move(cells));
   };
   const auto shown = shown_events(events, options);

@@ -53,7 +53,7 @@ bool is_start_of_greenlet(const Function& function) {
 
 std::uint64_t weight_of(const Profile& profile, const Sample& sample) {
   const auto unit = profile.events[sample.event].unit;
-  return unit == Unit::kWaits || unit == Unit::kBytes ? sample.period : 1;
+  return weighs_time(unit) || unit == Unit::kBytes ? sample.period : 1;
 }
 
 }  // namespace pyinject::report

@@ -26,7 +26,8 @@ inline constexpr const char* kGarbageCollector = "[gc]";
 // The events, in bytes, that stand for those of `record --what memory`.
 inline constexpr const char* kMappedMemory = "memory";   // by system calls
 inline constexpr const char* kAllocatedMemory = "heap";  // blocks that the allocator samples
-// What SAMPLE counts in tables of its event: 1, the nanoseconds of a wait, or bytes.
+// What SAMPLE counts in tables of its event: 1, the nanoseconds of a wait or of a system
+// call, or bytes.
 [[nodiscard]] std::uint64_t weight_of(const Profile& profile, const Sample& sample);
 
 }  // namespace pyinject::report

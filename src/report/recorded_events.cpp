@@ -99,6 +99,22 @@ void RecordedEvents::judge_waits() {
   }
 }
 
+// `record --what io`, `net` and `locks` replace the period of a call, 1, by the time that it took.
+void RecordedEvents::judge_calls() {
+  std::vector<bool> timed(profile_.events.size());
+  for (const auto& sample : profile_.samples) {
+    timed[sample.event] = timed[sample.event] || sample.period > 1;
+  }
+  for (const auto& [event, number] : events_) {
+    auto& one = profile_.events[number];
+    if (timed[number] && !grouped_.contains(number) && one.unit == Unit::kSamples &&
+        one.name.starts_with("syscalls:sys_enter_") &&
+        event->samples_each_hit_of(event->attr.config)) {
+      one.unit = Unit::kCalls;
+    }
+  }
+}
+
 // `record --what memory` replaces the period of a call, 1, by the number of bytes. What it was that
 // mapped them, the C functions show. The same of blocks of the allocator.
 void RecordedEvents::judge() {
@@ -112,6 +128,7 @@ void RecordedEvents::judge() {
   add_up(kAllocatedMemory, [](const std::string& name) {
     return name.starts_with("perf_pyinject_") && name.find(":heap_alloc") != std::string::npos;
   });
+  judge_calls();  // those that are left
 }
 
 void RecordedEvents::add_up(const char* as, const std::function<bool(const std::string&)>& is_one) {

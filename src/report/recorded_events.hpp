@@ -30,6 +30,7 @@ class RecordedEvents {
 
  private:
   void judge_waits();
+  void judge_calls();
   // The events whose names IS_ONE admits become one, AS, if their samples have bytes.
   void add_up(const char* as, const std::function<bool(const std::string&)>& is_one);
 

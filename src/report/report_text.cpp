@@ -17,11 +17,6 @@ namespace pyinject::report {
 
 namespace {
 
-std::string place_of(const Row& row) {
-  auto file = base::printable(row.file);
-  return row.line == 0 ? file : fmt::format("{}:{}", file, row.line);
-}
-
 // "held by spin (83.1%)".
 std::string holder_text(const Row& row) {
   if (row.holders.empty()) {
@@ -61,7 +56,7 @@ std::vector<std::string> cells_of(const Table& table, const Row& row, View view,
             percent(counts.native),
             amount(counts.native),
             name,
-            place_of(row),
+            place_text(row.file, row.line),
             holder_text(row)};
   }
   std::vector<std::string> cells{percent(counts.self()), amount(counts.self()),
@@ -70,7 +65,7 @@ std::vector<std::string> cells_of(const Table& table, const Row& row, View view,
   if (view == View::kFunctions || view == View::kLines) {
     cells.insert(cells.end(), {percent(counts.total), amount(counts.total)});
   }
-  cells.insert(cells.end(), {name, place_of(row)});
+  cells.insert(cells.end(), {name, place_text(row.file, row.line)});
   return cells;
 }
 

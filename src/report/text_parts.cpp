@@ -1,6 +1,7 @@
 #include "report/text_parts.hpp"
 
 #include "base/format.hpp"
+#include "base/source_path.hpp"
 #include "base/text.hpp"
 #include "report/names.hpp"
 
@@ -39,9 +40,14 @@ std::string seconds_text(std::uint64_t nanoseconds) {
 }
 
 std::string weight_text(Unit unit, std::uint64_t weight) {
-  return unit == Unit::kWaits   ? seconds_text(weight)
+  return weighs_time(unit)      ? seconds_text(weight)
          : unit == Unit::kBytes ? weight == 0 ? "0" : base::bytes_text(weight)
                                 : std::to_string(weight);
+}
+
+std::string place_text(std::string_view file, std::uint32_t line) {
+  auto text = base::printable(base::short_path(file));
+  return line == 0 ? text : fmt::format("{}:{}", text, line);
 }
 
 std::string percent_text(std::uint64_t part, std::uint64_t all) {
@@ -50,12 +56,16 @@ std::string percent_text(std::uint64_t part, std::uint64_t all) {
 }
 
 std::string_view unit_text(Unit unit) {
-  return unit == Unit::kWaits ? "ns" : unit == Unit::kBytes ? "bytes" : "samples";
+  return weighs_time(unit) ? "ns" : unit == Unit::kBytes ? "bytes" : "samples";
 }
 
 std::string title_text(const std::string& event, Unit unit, std::uint64_t weight) {
   if (unit == Unit::kWaits) {
     return fmt::format("waits: {} in all\n", seconds_text(weight));
+  }
+  if (unit == Unit::kCalls) {
+    return fmt::format("{}: {} in these system calls\n", base::printable(event),
+                       seconds_text(weight));
   }
   if (unit == Unit::kBytes) {
     return fmt::format(

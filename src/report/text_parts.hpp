@@ -14,8 +14,10 @@ namespace pyinject::report {
 [[nodiscard]] std::string_view name_of(View view);
 // "3.82 s": three digits and a unit.
 [[nodiscard]] std::string seconds_text(std::uint64_t nanoseconds);
-// A weight: seconds of waits, bytes, a number of samples.
+// A weight: seconds of waits and calls, bytes, a number of samples.
 [[nodiscard]] std::string weight_text(Unit unit, std::uint64_t weight);
+// "/srv/shop.py:7", of the standard library "json/decoder.py:337". LINE: 0: none.
+[[nodiscard]] std::string place_text(std::string_view file, std::uint32_t line);
 [[nodiscard]] std::string percent_text(std::uint64_t part, std::uint64_t all);
 // "ns", "bytes" or "samples": the unit of weights in JSON.
 [[nodiscard]] std::string_view unit_text(Unit unit);

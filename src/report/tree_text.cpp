@@ -27,7 +27,7 @@ std::string tree_text(const Tree& tree, const TextOptions& options) {
     const std::string indent(std::min(row.depth, kDeepestIndented), ' ');
     rows.push_back({percent_text(row.total, tree.weight), weight_text(tree.unit, row.total),
                     row.self == 0 ? "" : weight_text(tree.unit, row.self), indent + name_of(row),
-                    base::printable(row.key.file)});
+                    place_text(row.key.file, 0)});
   }
   return title_text(tree.event, tree.unit, tree.weight) +
          base::to_columns(rows, {.right_aligned = {0, 1, 2}, .width = options.width});

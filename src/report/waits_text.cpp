@@ -18,11 +18,6 @@ std::size_t shown_waits(const WaitTable& waits, const TextOptions& options) {
   return options.most == 0 ? waits.rows.size() : std::min(options.most, waits.rows.size());
 }
 
-std::string place_of(const RowKey& key) {
-  const auto file = base::printable(key.file);
-  return key.line == 0 ? file : fmt::format("{}:{}", file, key.line);
-}
-
 }  // namespace
 
 std::string to_text(const WaitTable& waits, const TextOptions& options) {
@@ -31,7 +26,7 @@ std::string to_text(const WaitTable& waits, const TextOptions& options) {
   const auto add = [&](const WaitRow& row, std::string name) {
     rows.push_back({percent_text(row.waited, waits.waited), seconds_text(row.waited),
                     std::to_string(row.count), row.what, base::printable(row.reason),
-                    std::move(name), place_of(row.key)});
+                    std::move(name), place_text(row.key.file, row.key.line)});
   };
   const auto shown = shown_waits(waits, options);
   WaitRow rest;

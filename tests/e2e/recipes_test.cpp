@@ -288,6 +288,22 @@ TEST_P(RecipesOfOne, CountACallUntilTheRecordingEnds) {
   EXPECT_THAT(running.child().err(), HasSubstr("until the recording ended"));
 }
 
+TEST_P(RecipesOfOne, ShowTheTimeOfCallsAsPerfDoes) {
+  (void)record(10, {"-p", pid(), "--what", "net"});
+  std::map<std::string, std::uint64_t> sums;
+  for (const auto& sample : scripted_samples(data())) {
+    sums[sample.event.substr(0, sample.event.rfind(':'))] += sample.period;
+  }
+  const auto shown = run({tool(), "report", "--json", data()});
+  const auto report = nlohmann::json::parse(shown.out);
+  std::map<std::string, std::uint64_t> reported;
+  for (const auto& table : report.at("tables")) {
+    EXPECT_EQ(table.at("unit"), "ns");
+    reported[table.at("event")] = table.at("all");
+  }
+  EXPECT_EQ(reported, sums) << shown.err;
+}
+
 TEST_P(RecipesOfOne, TimeTheLastCallsOfATargetThatExits) {
   RunningRecord running{arguments({"-p", pid(), "--what", "io,net,locks"})};
   (void)make_calls(2);

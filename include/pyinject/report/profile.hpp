@@ -53,12 +53,17 @@ enum class Unit : std::uint8_t {
   kSamples,      // 1 each: the period is a number of events or cycles, or is not recorded
   kNanoseconds,  // the period is time: cpu-clock, task-clock
   kWaits,        // the period is the time that the thread waited: context-switches of --off-cpu
+  kCalls,        // the period is the time that a system call took: record --what io, net, locks
   kBytes,        // the period is memory that a system call has mapped: record --what memory
 };
 
 // Whether the period is a time.
 [[nodiscard]] constexpr bool has_time(Unit unit) {
-  return unit == Unit::kNanoseconds || unit == Unit::kWaits;
+  return unit == Unit::kNanoseconds || unit == Unit::kWaits || unit == Unit::kCalls;
+}
+// Whether tables and graphs add up that time instead of counting samples.
+[[nodiscard]] constexpr bool weighs_time(Unit unit) {
+  return unit == Unit::kWaits || unit == Unit::kCalls;
 }
 
 struct Event {

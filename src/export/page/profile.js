@@ -21,7 +21,7 @@ class Profile {
     this.lead = data.lead;
     this.sources = data.sources;      // {file, text, note}
     this.notes = data.notes;
-    this.events = data.events;        // {name, label, unit, seconds: of a sample, before: of an older one; 0: no time}
+    this.events = data.events;        // {name, label, unit: samples, bytes, ns (waits) or calls (also ns), seconds: of a sample, before: of an older one; 0: no time}
     this.threads = data.threads;
     this.functions = data.functions;  // {kind: [], part: [], name: [], file: []}
     this.frames = data.frames;        // {function: [], line: []}

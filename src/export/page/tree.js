@@ -220,7 +220,7 @@ class Tree {
     if (this.unit === 'bytes') {
       return weight >= 1e6 ? `${(weight / 1e6).toFixed(1)} MB` : `${(weight / 1e3).toFixed(0)} kB`;
     }
-    if (this.unit !== 'ns') {
+    if (this.unit !== 'ns' && this.unit !== 'calls') {
       const time = seconds > 0 ? `, ${Tree.time(weight * seconds * 1e9)}` : '';
       return `${weight.toLocaleString('en')} ${weight === 1 ? 'sample' : 'samples'}${time}`;
     }

@@ -224,7 +224,10 @@ class MemoryReader : public testing::Test {
       for (const auto& each : profile->samples) {
         const auto& event = profile->events.at(each.event);
         samples.push_back(fmt::format("{}{} {}", event.name,
-                                      event.unit == Unit::kBytes ? " bytes" : "", each.period));
+                                      event.unit == Unit::kBytes   ? " bytes"
+                                      : event.unit == Unit::kCalls ? " ns"
+                                                                   : "",
+                                      each.period));
       }
     }
     return samples;
@@ -232,7 +235,7 @@ class MemoryReader : public testing::Test {
 };
 
 TEST_F(MemoryReader, AddsTheCallsUpAsOneEvent) {
-  EXPECT_THAT(read(true, 8192), ElementsAre("memory bytes 8192", "syscalls:sys_enter_read 8192",
+  EXPECT_THAT(read(true, 8192), ElementsAre("memory bytes 8192", "syscalls:sys_enter_read ns 8192",
                                             "memory bytes 8192"));
 }
 
