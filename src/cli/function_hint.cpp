@@ -51,6 +51,7 @@ std::vector<std::string> near(const Names& names, std::string_view wanted) {
     words.try_emplace(last_part(name), &name);
   }
   std::vector<std::string_view> known;
+  known.reserve(words.size());
   for (const auto& [word, name] : words) {
     known.push_back(word);
   }

@@ -2,6 +2,7 @@
 #include "e2e/bpf_recording.hpp"
 #include "e2e/dumped_stacks.hpp"
 #include "procfs/stat.hpp"
+#include "pyinject/base/unique_fd.hpp"
 #include "support/asleep.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
@@ -28,7 +29,9 @@
 #include <string_view>
 #include <vector>
 
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/fanotify.h>
 
 namespace pyinject::test {
 namespace {
@@ -607,6 +610,30 @@ TEST_F(DumpCommand, ShowsTheSourceThatTheProcessHasRead) {
               AllOf(HasSubstr("program.py:3\n"), Not(HasSubstr("here")),
                     HasSubstr("  without the source of " + program +
                               ": it was changed after the process started\n")));
+}
+
+// As with files of a server that is dead: whoever opens the file waits.
+TEST_F(DumpCommand, DoesNotWaitForSourcesThatCannotBeRead) {
+  const TempDir directory;
+  const auto program = directory.file("program.py", "import sys\n\nsys.stdin.read()  # here\n");
+  std::filesystem::last_write_time(
+      program, std::filesystem::last_write_time(program) - std::chrono::hours{1});
+  PythonProcess python{newest_interpreter(),
+                       fmt::format("print('ready', flush=True)\n"
+                                   "exec(compile(open('{0}').read(), '{0}', 'exec'))",
+                                   program)};
+  wait_until_asleep(python.pid());
+  {
+    const base::UniqueFd opens{::fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY)};
+    if (!opens.valid() ||
+        ::fanotify_mark(opens.get(), FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, program.c_str()) != 0) {
+      GTEST_SKIP() << "fanotify(7) cannot keep a file from being opened here";
+    }
+    EXPECT_THAT(dump(python.pid()).out, AllOf(HasSubstr("program.py:3\n"), Not(HasSubstr("here")),
+                                              HasSubstr("  without sources: the file system of " +
+                                                        program + " does not answer\n")));
+  }
+  EXPECT_THAT(dump(python.pid()).out, HasSubstr("sys.stdin.read()  # here\n"));
 }
 
 TEST_F(DumpCommand, ShowsOnlyTheChosenThreads) {
