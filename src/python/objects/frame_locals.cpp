@@ -21,7 +21,7 @@ constexpr auto kCellOrFree = std::byte{0x40U | 0x80U};
 constexpr std::uint32_t kTakesArguments = 0x4;  // *args
 constexpr std::uint32_t kTakesKeywords = 0x8;   // **kwargs
 constexpr std::size_t kMostVariables = 100;
-constexpr int kAttempts = 3;
+constexpr int kReads = 3;
 
 class Frame {
  public:
@@ -87,7 +87,7 @@ std::optional<Locals> Frame::locals() const {
   const auto kind = kinds(count);
   const auto arguments = count_arguments();
   auto before = words(count);
-  for (int attempt = 0; before && attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; before && attempt < kReads; ++attempt) {
     Locals locals{.variables = {}, .left_out = *all - count};
     for (std::size_t i = 0; i < count; ++i) {
       RemoteAddress value{(*before)[i] & ~objects_.stack().executable_tags};

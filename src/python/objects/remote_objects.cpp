@@ -74,23 +74,23 @@ const RemoteObjects::Type& RemoteObjects::type_at(RemoteAddress type) const {
   return known->second;
 }
 
-std::optional<std::string> RemoteObjects::c_text(RemoteAddress pointer) const {
+std::optional<std::string> RemoteObjects::c_text(RemoteAddress at) const {
   constexpr std::size_t kPage = 4096;
   constexpr std::size_t kMostName = 128;
-  const auto at = memory_.read_pointer(pointer);
-  if (!at || at->is_null()) {
+  const auto begin = memory_.read_pointer(at);
+  if (!begin || begin->is_null()) {
     return std::nullopt;
   }
   std::array<char, kMostName> name{};
   // Up to the end of the page, which may be the last readable one, then the rest.
-  const auto first = std::min<std::size_t>(kMostName, kPage - at->value() % kPage);
+  const auto first = std::min<std::size_t>(kMostName, kPage - begin->value() % kPage);
   auto bytes = std::as_writable_bytes(std::span{name});
-  if (!memory_.read(*at, bytes.first(first))) {
+  if (!memory_.read(*begin, bytes.first(first))) {
     return std::nullopt;
   }
   auto* end = std::find(name.begin(), name.begin() + first, '\0');
   if (end == name.begin() + first && first < kMostName &&
-      memory_.read(*at + first, bytes.subspan(first))) {
+      memory_.read(*begin + first, bytes.subspan(first))) {
     end = std::find(name.begin(), name.end(), '\0');
   }
   return std::string{name.begin(), end};
@@ -124,7 +124,7 @@ bool RemoteObjects::is_a(RemoteAddress object, std::string_view name) const {
 }
 
 RemoteObjects::Kind RemoteObjects::kind_of(RemoteAddress object) const {
-  constexpr auto kFlags =
+  constexpr auto kFlagsOfKinds =
       std::to_array<std::pair<std::uint64_t, Kind>>({{kInt, Kind::kInt},
                                                      {kList, Kind::kList},
                                                      {kTuple, Kind::kTuple},
@@ -135,7 +135,7 @@ RemoteObjects::Kind RemoteObjects::kind_of(RemoteAddress object) const {
                                                      {kClass, Kind::kClass}});
   const auto type = type_of(object);
   const auto flags = type ? type_at(*type).flags : 0;
-  for (const auto& [flag, kind] : kFlags) {
+  for (const auto& [flag, kind] : kFlagsOfKinds) {
     if ((flags & flag) != 0) {
       return kind;
     }

@@ -27,25 +27,25 @@ constexpr std::size_t kMostOfText = 120;      // of one str or bytes
 constexpr std::size_t kMostItems = 20;        // of one container
 constexpr int kMostDepth = 5;
 
-// Decimal digits of the absolute value with these DIGITS of 30 bits, the lowest first.
+// Decimal digits of the absolute value with these DIGITS of 30 bits, the highest first.
 std::string decimal(std::vector<std::uint32_t> digits) {
   constexpr std::uint64_t kPart = 1'000'000'000;
   std::vector<std::uint32_t> parts;  // of nine decimal digits, the lowest first
   while (!digits.empty()) {
     std::uint64_t rest = 0;
-    for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
-      const auto value = (rest << 30U) | *digit;
-      *digit = static_cast<std::uint32_t>(value / kPart);
+    for (auto& digit : digits) {
+      const auto value = (rest << 30U) | digit;
+      digit = static_cast<std::uint32_t>(value / kPart);
       rest = value % kPart;
     }
     parts.push_back(static_cast<std::uint32_t>(rest));
-    while (!digits.empty() && digits.back() == 0) {
-      digits.pop_back();
-    }
+    digits.erase(digits.begin(),
+                 std::ranges::find_if(digits, [](std::uint32_t digit) { return digit != 0; }));
   }
   std::string text = parts.empty() ? "0" : std::to_string(parts.back());
-  for (auto part = parts.rbegin(); part != parts.rend() && ++part != parts.rend();) {
-    text += fmt::format("{:09}", *part);
+  while (parts.size() > 1) {
+    parts.pop_back();
+    text += fmt::format("{:09}", parts.back());
   }
   return text;
 }
@@ -143,6 +143,7 @@ std::optional<std::string> Writer::integer(RemoteAddress object) const {
   }
   const bool valid = std::ranges::all_of(
       digits, [](std::uint32_t digit) { return digit < std::uint32_t{1} << kBits; });
+  std::ranges::reverse(digits);
   return valid ? std::optional{fmt::format("{}{}", sign, decimal(std::move(digits)))}
                : std::nullopt;
 }
