@@ -5,7 +5,7 @@
 # HOSTILE is a program of this directory. The system's Python runs a copy of it as the user nobody; if it fakes structures of
 # PYTHON, or needs Python functions in its stacks, then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline
 # and bpf record the machine with that engine, for SECONDS and at least until the innocent Python has used two fifths of SECONDS
-# of CPU time; readers does so by BPF, with waits, tasks, the GIL and lines; status runs `status`, dump runs `dump -a`; live runs
+# of CPU time; readers does so by BPF, with waits, tasks, the GIL and lines; status runs `status`, dump runs `dump -a --locals`; live runs
 # side by side, for SECONDS, `top -a` with BPF and without it, `why` of the innocent Python, and `why` of the hostile program,
 # which may be refused. First all this runs without the hostile program, then with it. The tool is interrupted (SIGINT)
 # INTERRUPTIONS times with the hostile program, each time at a random moment; a recording is also interrupted as often without it,
@@ -73,7 +73,7 @@ def command(output):
     if mode == "status":
         return [tool, "status", "--json"]
     if mode == "dump":
-        return [tool, "dump", "-a", "--json"]
+        return [tool, "dump", "-a", "--json", "--locals"]
     if mode == "live":
         long = str(max(1, round(seconds)))
         top = f"{tool} top --once --json -a -d {long}"
