@@ -30,6 +30,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -152,6 +153,15 @@ nanoseconds age_of(const base::ProcessId& process) {
       static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK))});
 }
 
+// A process that is ending has no memory any more, and is not yet a zombie.
+bool ends_soon(const base::ProcessId& process) {
+  const auto deadline = Deadline::after(std::chrono::milliseconds{100});
+  while (!deadline.expired() && !procfs::has_ended(process)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  return procfs::has_ended(process);
+}
+
 // The process has ended: what else there is to find out takes another run.
 void suit_launched(why::Report& report, const WhyCommand& command, nanoseconds missed) {
   std::erase_if(report.unusual, [](const auto& unusual) { return unusual.name == "exited"; });
@@ -208,16 +218,14 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
   auto opened =
       why::Recorder::open(chosen->target, nanoseconds{std::chrono::seconds{1}} / command.frequency);
   if (const auto* const why = std::get_if<std::string>(&opened)) {
+    if (launched && ends_soon(chosen->target.id)) {
+      logger.error("{}", kTooShort);
+    } else {
+      logger.error("why: {}", *why);
+      logger.info("without that: perf-pyinject dump -p {} prints what each thread does now", pid);
+    }
     if (launched) {
       launched->finish();
-    }
-    if (launched && procfs::has_ended(chosen->target.id)) {
-      logger.error("{}", kTooShort);
-      return kFailure;
-    }
-    logger.error("why: {}", *why);
-    if (!launched) {
-      logger.info("without that: perf-pyinject dump -p {} prints what each thread does now", pid);
     }
     return kFailure;
   }
