@@ -83,18 +83,29 @@ std::optional<python::Target> LaunchedPython::start(python::Detector& detector) 
   return std::nullopt;
 }
 
-void LaunchedPython::finish() {
-  const auto* const process = workload_.process();
+void LaunchedPython::wait() {
   while (!workload_.process()->try_wait() && !stopped()) {
-    std::array<pollfd, 2> events{pollfd{.fd = process->pidfd(), .events = POLLIN, .revents = 0},
-                                 pollfd{.fd = signals_.fd(), .events = POLLIN, .revents = 0}};
+    std::array<pollfd, 2> events{
+        pollfd{.fd = workload_.process()->pidfd(), .events = POLLIN, .revents = 0},
+        pollfd{.fd = signals_.fd(), .events = POLLIN, .revents = 0}};
     ::poll(events.data(), events.size(), -1);
   }
-  if (stopped() && !signal_->from_kernel) {
-    workload_.terminate();
+}
+
+void LaunchedPython::finish() {
+  wait();
+  if (!workload_.process()->try_wait()) {
+    if (!signal_->from_kernel) {
+      workload_.terminate();
+    }
+    logger_.info("waiting for the end of the command; another signal leaves it running");
+    signal_.reset();
+    wait();
   }
-  workload_.wait_or_kill();
-  if (const auto status = workload_.process()->try_wait(); status && !status->success()) {
+  const auto status = workload_.process()->try_wait();
+  if (!status) {
+    logger_.warning("the command (pid {}) goes on", workload_.process()->pid().value());
+  } else if (!status->success()) {
     logger_.info("the command: {}", base::describe(*status));
   }
 }

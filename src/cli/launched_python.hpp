@@ -26,12 +26,15 @@ class LaunchedPython {
   [[nodiscard]] int status() const { return status_; }
   // A stop signal has come: it is passed on in finish().
   [[nodiscard]] bool stopped();
-  // Waits until the command has ended; ends it with SIGTERM if a signal came that it has not got
-  // from the terminal itself. Tells LOGGER if it failed.
+  // Waits until the command has ended. After a signal, which is passed on as SIGTERM unless the
+  // command has got it from the terminal itself, a second one ends only the waiting: the command
+  // may be saving its work. Tells LOGGER if it failed, or goes on.
   void finish();
 
  private:
   [[nodiscard]] std::optional<python::Target> find(python::Detector& detector) const;
+  // Until the command has ended, or a signal comes.
+  void wait();
 
   targets::StopSignals& signals_;
   base::Logger& logger_;

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,33 @@ while True: pass
   EXPECT_FALSE(procfs::read_stat(pid));
   EXPECT_THAT(shown.screen(), AllOf(HasSubstr(fmt::format("pid {}: ", pid.value())),
                                     HasSubstr("KeyboardInterrupt")));
+}
+
+// It may be saving its work.
+TEST_P(WhyLaunched, DoesNotKillACommandThatGoesOnAfterCtrlC) {
+  PtyProcess shown{why(python(R"(
+import os, signal, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+input()
+end = time.process_time() + 0.3
+while time.process_time() < end: pass
+print("command", os.getpid(), "has worked")
+signal.pause()
+)"))};
+  const auto deadline = Deadline::after(kPatience);
+  ASSERT_TRUE(shown.read_until("recording pid", deadline)) << shown.screen();
+  shown.type("\n");
+  ASSERT_TRUE(shown.read_until("has worked", deadline)) << shown.screen();
+  shown.type("\x03");
+  ASSERT_TRUE(shown.read_until("another signal leaves it running", deadline)) << shown.screen();
+  shown.type("\x03");
+  EXPECT_EQ(shown.wait(deadline), ExitStatus{}) << shown.screen();
+  const auto at = shown.screen().find("command ") + std::string_view{"command "}.size();
+  const base::Pid pid{std::stoi(shown.screen().substr(at))};
+  EXPECT_THAT(shown.screen(),
+              AllOf(HasSubstr(fmt::format("the command (pid {}) goes on", pid.value())),
+                    HasSubstr(fmt::format("pid {}: ", pid.value()))));
+  EXPECT_EQ(::kill(pid.value(), SIGKILL), 0) << "it runs";
 }
 
 TEST(WhyLaunchedTool, SaysThatACommandRunsNoPython) {
