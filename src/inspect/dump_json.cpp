@@ -154,6 +154,7 @@ ordered_json json_of(const DumpedProcess& process) {
   one["main_thread_exited"] = snapshot.main_thread_exited;
   one["reason"] = nullptr;
   one["found"] = text_or_null(snapshot.no_stacks);
+  one["no_locals"] = text_or_null(snapshot.no_locals);
   one["remedy"] = nullptr;
   if (process.refusal) {
     one["reason"] = python::name(process.refusal->reason);

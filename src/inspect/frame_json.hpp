@@ -34,6 +34,10 @@ inline void add_locals(nlohmann::ordered_json& frame, const std::optional<python
   if (!locals) {
     return;
   }
+  if (locals->late) {
+    frame["locals_late"] = true;
+    return;
+  }
   frame["locals"] = nlohmann::ordered_json::array();
   for (const auto& variable : locals->variables) {
     frame["locals"].push_back({{"name", base::printable(variable.name)},

@@ -23,6 +23,9 @@ std::string FrameText::variables(const std::optional<python::Locals>& locals,
                                            : "changed while they were read")
                : "";
   }
+  if (locals->late) {
+    return fmt::format("{}    ... its variables were not read, for lack of time\n", indent);
+  }
   std::string text;
   for (const auto& variable : locals->variables) {
     text +=

@@ -42,8 +42,9 @@ struct Variable {
 
 // The variables of a function that have a value, arguments first.
 struct Locals {
-  std::vector<Variable> variables;
+  std::vector<Variable> variables = {};
   std::size_t left_out = 0;  // further ones
+  bool late = false;         // true: they were not read, for lack of time
   bool operator==(const Locals&) const = default;
 };
 

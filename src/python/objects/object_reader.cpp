@@ -366,8 +366,10 @@ bool ObjectReader::Impl::name_frames(const std::vector<RawAwait>& raw, std::size
 
 std::optional<Locals> ObjectReader::Impl::locals_of(const RemoteObjects& objects,
                                                     RemoteAddress frame, RemoteAddress code) const {
-  return locals_until_ && !locals_until_->expired() ? frame_locals(objects, frame, code)
-                                                    : std::nullopt;
+  if (!locals_until_) {
+    return std::nullopt;
+  }
+  return locals_until_->expired() ? Locals{.late = true} : frame_locals(objects, frame, code);
 }
 
 std::vector<std::optional<Locals>> ObjectReader::Impl::locals(const ThreadStack& stack) const {

@@ -35,6 +35,25 @@ TEST(DumpText, ShowsThreadsThatAreKeptFromWorkFirstAndThoseWithoutPythonLast) {
             "  thread 11 \"blas\": sleeping\n");
 }
 
+TEST(DumpText, SaysWhyAFunctionHasNoVariables) {
+  auto process = test::made_snapshot();
+  process.has_locals = true;
+  process.threads.resize(1);
+  process.threads.front().frames = {{.function = "read", .file = "a.py", .line = 1},
+                                    {.function = "changed", .file = "a.py", .line = 2},
+                                    {.function = "late", .file = "a.py", .line = 3}};
+  process.threads.front().frames[0].locals =
+      python::Locals{.variables = {{.name = "one", .value = "1"}}};
+  process.threads.front().frames[2].locals = python::Locals{.late = true};
+  EXPECT_THAT(to_text(process),
+              HasSubstr("    read  a.py:1\n"
+                        "        one: 1\n"
+                        "    changed  a.py:2\n"
+                        "        ... its variables changed while they were read\n"
+                        "    late  a.py:3\n"
+                        "        ... its variables were not read, for lack of time\n"));
+}
+
 TEST(DumpText, ShowsThreadsThatDoTheSameTogether) {
   auto process = test::made_snapshot();
   process.threads.resize(1);
