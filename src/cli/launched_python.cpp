@@ -98,14 +98,10 @@ void LaunchedPython::finish() {
     if (!signal_->from_kernel) {
       workload_.terminate();
     }
-    logger_.info("waiting for the end of the command; another signal leaves it running");
-    signal_.reset();
-    wait();
+    workload_.wait_until_ended(signals_.fd(), [this] { return signals_.next().has_value(); });
   }
   const auto status = workload_.process()->try_wait();
-  if (!status) {
-    logger_.warning("the command (pid {}) goes on", workload_.process()->pid().value());
-  } else if (!status->success()) {
+  if (status && !status->success()) {
     logger_.info("the command: {}", base::describe(*status));
   }
 }

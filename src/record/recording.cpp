@@ -302,7 +302,7 @@ int Recording::finish(EndOfRecording end) {
   base::reached(base::Step::kEventsDisabled);
   const bool all_off = switch_off();
   stop_perf();
-  workload_.wait_or_kill();
+  workload_.wait_until_ended(interruption_.fd(), [this] { return interruption_.take(); });
   base::reached(base::Step::kPerfEnded);
   if (arrivals_) {
     arrivals_->handle();  // processes that exited in the meantime

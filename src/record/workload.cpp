@@ -6,9 +6,13 @@
 #include "pyinject/record/plan.hpp"
 #include "record/resolve_command.hpp"
 
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+
+#include <poll.h>
 
 namespace pyinject::record {
 
@@ -61,14 +65,24 @@ void Workload::terminate() const {
   }
 }
 
-void Workload::wait_or_kill() const {
-  if (!process_ || process_->wait(Deadline::after(kCommandEnds))) {
+void Workload::wait_until_ended(int signals, const std::function<bool()>& interrupted) const {
+  constexpr std::chrono::seconds kUntilMessage{1};
+  if (!process_ || process_->wait(Deadline::after(kUntilMessage))) {
     return;
   }
-  logger_.warning("the command (pid {}) does not end after SIGTERM: killing it",
-                  process_->pid().value());
-  process_->send_signal(SIGKILL);
-  (void)process_->wait(Deadline::after(kCommandEnds));
+  const auto pid = process_->pid().value();
+  logger_.info("waiting for the end of the command (pid {}); another signal leaves it running",
+               pid);
+  while (!process_->try_wait()) {
+    if (interrupted()) {
+      process_->leave();
+      logger_.warning("the command (pid {}) goes on", pid);
+      return;
+    }
+    std::array<pollfd, 2> events{pollfd{.fd = process_->pidfd(), .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = signals, .events = POLLIN, .revents = 0}};
+    ::poll(events.data(), events.size(), -1);
+  }
 }
 
 }  // namespace pyinject::record

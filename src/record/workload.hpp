@@ -5,6 +5,7 @@
 #include "pyinject/base/log.hpp"
 #include "pyinject/base/pid.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,8 +34,9 @@ class Workload {
   [[nodiscard]] base::Child* process() const { return process_.get(); }
   // Sends SIGTERM.
   void terminate() const;
-  // Waits until the command exits, by itself or after terminate(); kills it if it does not.
-  void wait_or_kill() const;
+  // Waits until the command has exited, by itself or after terminate(), and never kills it: it may
+  // be saving its work. It goes on if INTERRUPTED, which is asked whenever SIGNALS is readable.
+  void wait_until_ended(int signals, const std::function<bool()>& interrupted) const;
 
  private:
   const std::vector<std::string>& command_;

@@ -16,6 +16,7 @@
 #include <csignal>
 #include <filesystem>
 #include <iterator>
+#include <regex>
 #include <utility>
 
 namespace pyinject::test {
@@ -111,6 +112,28 @@ TEST_P(Ending, ByASignalToTheToolCompletesTheFileAndSwitchesOff) {
     EXPECT_EQ(trampoline_of(target().pid()), "off") << signal;
     expect_complete_data();
   }
+  expect_off_and_well();
+}
+
+// The command may be saving its work.
+TEST_P(Ending, ByASignalDoesNotKillACommandThatIgnoresIt) {
+  std::vector<std::string> argv{tool(), "record"};
+  const auto all = arguments();
+  argv.insert(argv.end(), all.begin(), all.end());
+  argv.insert(argv.end(), {"--", "sh", "-c", "trap '' TERM; echo up; read line"});
+  ChildProcess record{argv};
+  const auto deadline = Deadline::after(kPatience);
+  ASSERT_EQ(record.read_line(deadline), "up") << record.err();
+  target().serve(5, kEnough);
+  record.signal(SIGTERM);
+  await(record, "another signal leaves it running");
+  EXPECT_EQ(trampoline_of(target().pid()), "off");
+  record.signal(SIGTERM);
+  EXPECT_EQ(record.wait(deadline), (ExitStatus{.code = 128 + SIGTERM}));
+  std::smatch pid;
+  ASSERT_TRUE(std::regex_search(record.err(), pid, std::regex{"[(]pid ([0-9]+)[)] goes on"}));
+  EXPECT_EQ(::kill(std::stoi(pid[1]), SIGKILL), 0) << "it runs";
+  expect_complete_data();
   expect_off_and_well();
 }
 

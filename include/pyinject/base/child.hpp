@@ -55,8 +55,8 @@ class Child {
  public:
   // Throws SystemError "cannot run ARGV0: ..." with exec's errno if the child cannot be started.
   explicit Child(const ChildOptions& options);
-  // Kills (SIGKILL) and reaps a child that is still held or was never waited for; a released one is
-  // left running.
+  // Kills (SIGKILL) and reaps a child that is still held or was never waited for, but not one after
+  // release() or leave().
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -65,6 +65,8 @@ class Child {
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }  // readable after the child has exited
   // Lets a held child exec ARGV. Throws as the constructor does.
   void release();
+  // The child outlives this object.
+  void leave() { released_ = true; }
   // Reaps the child if it has exited; later calls return the same status.
   [[nodiscard]] std::optional<ExitStatus> try_wait();
   // nullopt: still running at the deadline.

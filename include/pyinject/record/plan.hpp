@@ -84,6 +84,5 @@ inline constexpr std::chrono::seconds kPerfAnswers{5};  // `perf version`, later
 inline constexpr std::chrono::seconds kPerfSetsUp{20};  // first acknowledgement, events enabled
 inline constexpr std::chrono::seconds kPerfCompletes{300};  // from "stop" until perf exits
 inline constexpr std::chrono::seconds kStackUse{1};         // reading one target's stack pointers
-inline constexpr std::chrono::seconds kCommandEnds{5};      // from SIGTERM to SIGKILL
 
 }  // namespace pyinject::record

@@ -16,7 +16,7 @@ int FunctionRecorder::finish(EndOfRecording end) {
   (void)perf_.ask_to_stop(-1);
   // A signal cuts the wait short: perf then completes its file immediately.
   perf_.wait_for_file(Deadline::after(kPerfCompletes), stop_.fd(), [] { return true; });
-  workload_.wait_or_kill();
+  workload_.wait_until_ended(stop_.fd(), [this] { return stop_.next().has_value(); });
   if (!perf_.completed()) {
     return perf_.report_failure();
   }
