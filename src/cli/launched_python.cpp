@@ -61,13 +61,21 @@ std::optional<python::Target> LaunchedPython::start(python::Detector& detector) 
     status_ = workload_.status();
     return std::nullopt;
   }
+  if (auto target = next(detector)) {
+    return target;
+  }
   status_ = record::kFailure;
+  finish();
+  logger_.error("the command ran no Python that could be recorded");
+  return std::nullopt;
+}
+
+std::optional<python::Target> LaunchedPython::next(python::Detector& detector) {
   auto pause = kFirstPause;
   const auto message = base::Deadline::after(kUntilMessage);
   bool told = false;
   while (!workload_.process()->try_wait() && !stopped()) {
     if (auto target = find(detector)) {
-      status_ = 0;
       return target;
     }
     if (!told && message.expired()) {
@@ -78,8 +86,6 @@ std::optional<python::Target> LaunchedPython::start(python::Detector& detector) 
     ::poll(&ended, 1, static_cast<int>(pause.count()));
     pause = std::min(2 * pause, kLongestPause);
   }
-  finish();
-  logger_.error("the command ran no Python that could be recorded");
   return std::nullopt;
 }
 

@@ -24,6 +24,9 @@ class LaunchedPython {
   // with, and LOGGER has been told why.
   [[nodiscard]] std::optional<python::Target> start(python::Detector& detector);
   [[nodiscard]] int status() const { return status_; }
+  // Waits for such a Python again, as after the last one has executed another program. nullopt: the
+  // command has ended, or a stop signal has come.
+  [[nodiscard]] std::optional<python::Target> next(python::Detector& detector);
   // A stop signal has come: it is passed on in finish().
   [[nodiscard]] bool stopped();
   // Waits until the command has ended. After a signal, which is passed on as SIGTERM unless the

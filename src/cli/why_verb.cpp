@@ -136,16 +136,6 @@ void parse_why(const VerbArguments& arguments, CommandLine& line) {
       .sources = !parsed.has("no-source")};
 }
 
-// Records until the end of the time, a signal, or the exit of the process.
-void record(why::Recorder& recorder, const WhyCommand& command,
-            const std::function<bool()>& stopped) {
-  recorder.begin();
-  const auto end = Deadline::after(command.duration);
-  const bool whole = !command.command.empty();
-  while ((whole || !end.expired()) && !stopped() && recorder.step()) {
-  }
-}
-
 // How long PROCESS has lived.
 nanoseconds age_of(const base::ProcessId& process) {
   const auto ticks = procfs::ticks_since_boot() - process.start_time;
@@ -160,6 +150,47 @@ bool ends_soon(const base::ProcessId& process) {
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }
   return procfs::has_ended(process);
+}
+
+struct Recorded {
+  why::Recording recording;
+  std::string title;
+  nanoseconds missed{};  // since the start of the process
+};
+
+// Records until the end of the time, a signal, or the end of the program. nullopt: it cannot be
+// recorded, and LOGGER has been told why.
+std::optional<Recorded> record(const python::Target& target, const WhyCommand& command,
+                               targets::StopSignals& signals, LaunchedPython* launched,
+                               base::Logger& logger) {
+  const auto pid = target.id.pid.value();
+  auto opened =
+      why::Recorder::open(target, nanoseconds{std::chrono::seconds{1}} / command.frequency);
+  if (const auto* const why = std::get_if<std::string>(&opened)) {
+    if (launched != nullptr && ends_soon(target.id)) {
+      logger.error("{}", kTooShort);
+    } else {
+      logger.error("why: {}", *why);
+      logger.info("without that: perf-pyinject dump -p {} prints what each thread does now", pid);
+    }
+    return std::nullopt;
+  }
+  auto& recorder = *std::get<std::unique_ptr<why::Recorder>>(opened);
+  auto title = title_of_process(target.id.pid);
+  logger.info(
+      "recording pid {} {}", pid,
+      launched != nullptr ? "until it ends" : fmt::format("for {} s", command.duration.count()));
+  const auto missed = age_of(target.id);
+  recorder.begin();
+  const auto end = Deadline::after(command.duration);
+  const auto stopped = [&] {
+    return launched != nullptr ? launched->stopped() : end.expired() || signals.next().has_value();
+  };
+  while (!stopped() && recorder.step()) {
+  }
+  auto recording = recorder.finish();
+  recording.launched = launched != nullptr;
+  return Recorded{.recording = std::move(recording), .title = std::move(title), .missed = missed};
 }
 
 // The process has ended: what else there is to find out takes another run.
@@ -214,33 +245,24 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
   if (!chosen) {
     return launched ? launched->status() : kFailure;
   }
-  const auto pid = chosen->target.id.pid.value();
-  auto opened =
-      why::Recorder::open(chosen->target, nanoseconds{std::chrono::seconds{1}} / command.frequency);
-  if (const auto* const why = std::get_if<std::string>(&opened)) {
-    if (launched && ends_soon(chosen->target.id)) {
-      logger.error("{}", kTooShort);
-    } else {
-      logger.error("why: {}", *why);
-      logger.info("without that: perf-pyinject dump -p {} prints what each thread does now", pid);
+  auto recorded = record(chosen->target, command, signals, launched ? &*launched : nullptr, logger);
+  while (recorded && launched && recorded->recording.executed) {
+    logger.info("pid {} has executed another program: waiting for a Python",
+                recorded->recording.pid);
+    const auto next = launched->next(*detector);
+    auto again = next ? record(*next, command, signals, &*launched, logger) : std::nullopt;
+    if (!again) {
+      break;
     }
-    if (launched) {
-      launched->finish();
-    }
-    return kFailure;
+    recorded = std::move(again);
   }
-  auto& recorder = *std::get<std::unique_ptr<why::Recorder>>(opened);
-  const auto title = title_of_process(chosen->target.id.pid);
-  logger.info("recording pid {} {}", pid,
-              launched ? "until it ends" : fmt::format("for {} s", command.duration.count()));
-  const auto missed = age_of(chosen->target.id);
-  record(recorder, command,
-         [&] { return launched ? launched->stopped() : signals.next().has_value(); });
-  auto recording = recorder.finish();
-  recording.launched = launched.has_value();
   if (launched) {
     launched->finish();
   }
+  if (!recorded) {
+    return kFailure;
+  }
+  auto& recording = recorded->recording;
   const auto accounts = why::account(recording);
   auto report = why::make_report(recording, accounts);
   report.considered = std::move(chosen->considered);
@@ -249,7 +271,7 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
     return kFailure;
   }
   if (launched) {
-    suit_launched(report, command, missed);
+    suit_launched(report, command, recorded->missed);
   }
   base::write_all(STDOUT_FILENO, shown(report, command), "standard output");
   if (file) {
@@ -257,7 +279,7 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
                           ? report.verdict
                           : fmt::format("{}\nnext: {}", report.verdict, report.next);
     file->write(why::to_profile(recording, accounts),
-                {.title = title, .lead = lead, .sources = command.sources}, logger);
+                {.title = recorded->title, .lead = lead, .sources = command.sources}, logger);
   }
   return 0;
 }

@@ -252,8 +252,9 @@ bool Recorder::step() {
   } else {
     std::this_thread::sleep_for(kStep);
   }
-  const bool gone = recording_.exited;
+  const bool gone = recording_.exited || recording_.executed;
   recording_.exited = procfs::has_ended(target_.id);
+  recording_.executed = procfs::runs_another(target_.id, target_.stack_begin);
   return !gone;
 }
 
@@ -283,7 +284,7 @@ Recording Recorder::finish() {
     const auto corrected = corrected_.find({stack.tid, stack.time});
     stack.time = corrected == corrected_.end() ? stack.time : corrected->second;
   }
-  if (auto process = inspect::take_snapshot(target_.id.pid, &target_)) {
+  if (auto process = look()) {
     look_at_greenlets(std::move(*process));
   }
   if (!recording_.awaited.empty() || !recording_.switched_away.empty()) {

@@ -34,7 +34,8 @@ class Recorder {
 
   // Starts.
   void begin();
-  // Records for some milliseconds, then returns; false: the process has exited. Call it all the
+  // Records for some milliseconds, then returns; false: the process has exited, or executes another
+  // program. Call it all the
   // time, since the buffers hold little more than that.
   bool step();
   // Ends. Call it once.
@@ -58,6 +59,9 @@ class Recorder {
   void look_at_cpu_limits();
   void correct_leaves(const RingRecord& out);
   void drain();
+  // nullopt: the process cannot be read, or is another program meanwhile.
+  [[nodiscard]] std::optional<inspect::ProcessSnapshot> look(
+      const inspect::SnapshotOptions& options = {});
   void take_snapshot();
   void look_at_greenlets(inspect::ProcessSnapshot process);
   [[nodiscard]] Line own_line(const std::vector<python::AsyncFrame>& frames);

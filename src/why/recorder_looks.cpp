@@ -5,6 +5,7 @@
 #include "procfs/descriptors.hpp"
 #include "procfs/executable.hpp"
 #include "procfs/sockets.hpp"
+#include "procfs/stat.hpp"
 #include "why/event_loop.hpp"
 #include "why/recorder.hpp"
 
@@ -189,10 +190,15 @@ void Recorder::look_at_cpu_limits() {
   }
 }
 
+std::optional<inspect::ProcessSnapshot> Recorder::look(const inspect::SnapshotOptions& options) {
+  auto process = inspect::take_snapshot(target_.id.pid, &target_, options);
+  recording_.executed = procfs::runs_another(target_.id, target_.stack_begin);
+  return recording_.executed ? std::nullopt : std::move(process);
+}
+
 void Recorder::take_snapshot() {
   const auto before = base::now_by(CLOCK_MONOTONIC);
-  const auto process =
-      inspect::take_snapshot(target_.id.pid, &target_, {.pace = inspect::Pace::kOften});
+  const auto process = look({.pace = inspect::Pace::kOften});
   if (!process) {
     return;
   }

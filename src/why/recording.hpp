@@ -153,6 +153,7 @@ struct Recording {
   bool polls = false;       // there are events of the kind kPoll
   bool cut = false;         // more events than fit
   bool exited = false;      // before the end
+  bool executed = false;    // another program, which is not recorded, before the end
   bool launched = false;    // to be examined until its end
   bool stopped = false;     // at the end, by a signal
   bool traced = false;      // at the end, stopped by a tracer

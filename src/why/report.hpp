@@ -69,7 +69,8 @@ struct Report {
   std::string version = {};
   std::uint64_t length = 0;  // nanoseconds
   // Why the process is not faster: UseFacts::cause, or "nothing" (its threads wait for work),
-  // "exited", "stopped" (by a signal, a debugger or its cgroup), "deadlock", "event_loop".
+  // "exited", "executed" (another program), "stopped" (by a signal, a debugger or its cgroup),
+  // "deadlock", "event_loop".
   std::string_view cause = "nothing";
   std::string verdict = {};        // the first line
   std::string next = {};           // a command

@@ -133,6 +133,18 @@ class Judge {
   void add_gaps();
 
  private:
+  // Of a process that ended before the recording.
+  [[nodiscard]] std::string_view end_name() const {
+    return recording_.executed ? "executed" : "exited";
+  }
+  [[nodiscard]] std::string end_text() const {
+    return fmt::format("it {} after {:.1f} s of the recording",
+                       recording_.executed ? "executed another program" : "exited",
+                       seconds(report_.length));
+  }
+  [[nodiscard]] std::string end_next() const {
+    return recording_.executed ? fmt::format("perf-pyinject why -p {}", recording_.pid) : "";
+  }
   [[nodiscard]] bool is_idle() const { return share(totals_.busy, report_.length) < kOfThreadIdle; }
   [[nodiscard]] std::string idle_text() const;
   [[nodiscard]] std::string cause_text(const UseFacts& facts, std::string_view words,
@@ -164,9 +176,8 @@ class Judge {
 bool Judge::judge_standstill() {
   const auto pid = recording_.pid;
   const auto& frozen = recording_.frozen;
-  if (recording_.exited && !recording_.launched && is_idle()) {
-    set("exited", fmt::format("it exited after {:.1f} s of the recording", seconds(report_.length)),
-        "");
+  if ((recording_.exited || recording_.executed) && !recording_.launched && is_idle()) {
+    set(end_name(), end_text(), end_next());
   } else if (!frozen.empty()) {
     set("stopped", fmt::format("frozen by its cgroup {} (cgroup.freeze)", base::printable(frozen)),
         fmt::format("echo 0 > {}/cgroup.freeze", base::printable(frozen)));
@@ -424,8 +435,8 @@ void Judge::add_gaps() {
   if (recording_.cut) {
     add("cut", std::string{kCutText}, fmt::format("perf-pyinject why -p {} -d 1", recording_.pid));
   }
-  if (recording_.exited && report_.cause != "exited") {
-    add("exited", "the process exited during the recording", "");
+  if ((recording_.exited || recording_.executed) && report_.cause != end_name()) {
+    add(std::string{end_name()}, end_text(), end_next());
   }
   const auto all = std::accumulate(totals_.times.begin(), totals_.times.end(), std::uint64_t{0});
   const auto unknown = totals_.of(Use::kUnknown);

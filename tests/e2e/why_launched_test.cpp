@@ -68,12 +68,56 @@ print("the command's output")
   EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
   EXPECT_THAT(
       shown.out,
-      AllOf(StartsWith("pid "), HasSubstr("work  <string>:4\n"),
+      AllOf(StartsWith("pid "), HasSubstr("work  <string>:4"),
             HasSubstr("\nnext: perf-pyinject why -o why.html -- /bin/sh -c '\"$@\"; exit 3' sh "),
             HasSubstr(" s after its start were not recorded\n"),
             Not(HasSubstr("the command's output\n"))));
   EXPECT_THAT(shown.err, AllOf(HasSubstr("the command's output\n"),
                                HasSubstr("the command: exit status 3\n")));
+}
+
+TEST_P(WhyLaunched, JudgesTheLastPythonThatAProcessExecutes) {
+  const auto shown = run(why(python(R"(
+import os, sys, time
+def launcher():
+    while time.process_time() < 0.7: pass
+launcher()
+code = """
+import time
+def work():
+    end = time.process_time() + 1
+    while time.process_time() < end: pass
+work()
+"""
+os.execv(sys.executable, [sys.executable, "-c", code])
+)")));
+  EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
+  EXPECT_THAT(shown.out, AllOf(HasSubstr("work  <string>:5"), Not(HasSubstr("launcher  "))));
+  EXPECT_THAT(shown.err, HasSubstr(" has executed another program: "));
+}
+
+TEST_P(WhyLaunched, EndsARecordingWhenTheProcessExecutesAnotherProgram) {
+  ChildProcess python{WhyLaunched::python(R"(
+import os, sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+def work():
+    end = time.process_time() + 0.5
+    while time.process_time() < end: pass
+work()
+os.execv("/bin/cat", ["cat"])
+)")};
+  const auto deadline = Deadline::after(kPatience);
+  ASSERT_EQ(python.read_line(deadline), "ready");
+  const auto pid = python.pid().value();
+  ChildProcess shown{{tool(), "why", "-d", "600", std::to_string(pid)}};
+  await(shown, "recording pid");
+  python.write("\n");
+  EXPECT_EQ(shown.wait(deadline), ExitStatus{}) << shown.err();
+  EXPECT_THAT(shown.out(), AllOf(HasSubstr("CPU-bound"), HasSubstr("work  <string>:7"),
+                                 HasSubstr("it executed another program after "),
+                                 HasSubstr(fmt::format("perf-pyinject why -p {}\n", pid)),
+                                 Not(HasSubstr("stacks"))));
 }
 
 TEST_P(WhyLaunched, EndsWithCtrlC) {
