@@ -130,9 +130,7 @@ std::string activation_line(const targets::ActiveTarget& active) {
                 : ": trampoline was on, left by a killed session or inherited by a fork; taken "
                   "over");
   }
-  return fmt::format("{}: trampoline on by {} (threads stopped for {}, active after {})", who,
-                     python::name(activation.mechanism), format_short(activation.stopped),
-                     format_short(activation.until_active));
+  return fmt::format("{}: trampoline on, stopped for {}", who, format_short(activation.stopped));
 }
 
 std::vector<std::string> woven_lines(const record::WovenFile& file, const std::string& done) {
@@ -274,6 +272,16 @@ std::string sampler_line(const record::SamplerStats& stats, const perfdata::Stac
 
 namespace {
 
+// What SUMMARY says about the stacks of its samples; empty: nothing.
+std::string about_stacks(const record::RecordSummary& summary,
+                         const perfdata::StackCounts& stacks) {
+  const bool sampled = summary.sampler && summary.sampler->matched + summary.sampler->unmatched > 0;
+  if (sampled || (summary.sampler && stacks.all() > 0)) {
+    return sampler_line(*summary.sampler, stacks);
+  }
+  return stacks.all() > 0 ? stacks_line(stacks) : "";
+}
+
 // Of all files.
 perfdata::StackCounts stack_counts(const record::RecordSummary& summary) {
   perfdata::StackCounts stacks;
@@ -281,6 +289,22 @@ perfdata::StackCounts stack_counts(const record::RecordSummary& summary) {
     stacks.add(file.summary.stacks);
   }
   return stacks;
+}
+
+// Adds that to LINES, the lines about the files: one line in all if there is no more to tell than
+// that each sample has its stack. DONE: "recorded 2.0 s".
+void add_stacks(const record::RecordSummary& summary, const std::string& done,
+                std::vector<std::string>& lines) {
+  const auto about = about_stacks(summary, stack_counts(summary));
+  const auto* const file = summary.woven.size() == 1 ? &summary.woven.front() : nullptr;
+  const auto samples = file == nullptr ? 0 : file->summary.samples;
+  if (samples > 1 && lines.size() == 1 && about == share_of_stacks(samples, samples, 0)) {
+    lines.front() =
+        fmt::format("{}: all {} have Python stacks; {}, {}", done, phrase(samples, "sample"),
+                    base::bytes_text(file->summary.bytes_after), base::printable(file->path));
+  } else if (!about.empty()) {
+    lines.push_back(about);
+  }
 }
 
 // Of files that exist only until they have been read.
@@ -327,13 +351,7 @@ std::vector<std::string> summary_lines(const record::RecordSummary& summary,
     }
     lines.push_back(line + base::printable(file.path));
   }
-  const auto stacks = stack_counts(summary);
-  const bool sampled = summary.sampler && summary.sampler->matched + summary.sampler->unmatched > 0;
-  if (sampled || (summary.sampler && stacks.all() > 0)) {
-    lines.push_back(sampler_line(*summary.sampler, stacks));
-  } else if (stacks.all() > 0) {
-    lines.push_back(stacks_line(stacks));
-  }
+  add_stacks(summary, done, lines);
   if (summary.unknown_threads > 0) {
     lines.push_back(fmt::format(
         "{}: functions entered before the attach are missing: the stack changed whenever it was "
@@ -364,15 +382,18 @@ std::vector<std::string> summary_lines(const record::RecordSummary& summary,
   lines.push_back(fmt::format("next: {} report{}{} -i {}", shell_word(perf),
                               summary.no_inline ? " --no-inline" : "", depth, file));
   if (!summary.woven.empty()) {  // with callchains
-    lines.back() +=
-        " (Python only: --no-children -g none -s parent -p '^py::'), or perf-pyinject report " +
-        file;
+    lines.back() += ", or perf-pyinject report " + file;
   }
   return lines;
 }
 
 void Console::activated(const targets::ActiveTarget& target) {
   list_target(activation_line(target));
+  const auto& activation = target.activation;
+  if (activation.mechanism != python::Mechanism::kNone) {
+    logger_.debug("pid {}: trampoline on by {}, active after {}", target.target.id.pid.value(),
+                  python::name(activation.mechanism), format_short(activation.until_active));
+  }
 }
 
 void Console::observed(const targets::ActiveTarget& target) {

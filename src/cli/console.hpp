@@ -19,7 +19,7 @@ namespace pyinject::cli {
 [[nodiscard]] std::string format_elapsed(std::chrono::nanoseconds elapsed);
 // Quoted as one word of a shell command line.
 [[nodiscard]] std::string shell_word(const std::string& text);
-// "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active after 1.2 ms)"
+// "pid 12: Python 3.14.0: trampoline on, stopped for 37 us"
 [[nodiscard]] std::string activation_line(const targets::ActiveTarget& active);
 // "pid 12: Python 3.14.0: attached read-only (BPF)"
 [[nodiscard]] std::string observation_line(const python::Target& target);

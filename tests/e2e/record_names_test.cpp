@@ -43,7 +43,7 @@ TEST_P(RecordedNames, AreThereInEveryRecordingOfAProcessAndAfterItsEnd) {
   RecordProperty("innermost_percent", std::to_string(alive.innermost));
   target.serve(10);
 
-  RunningRecord again{{"-p", target.pid(), "-F", "999", "-o", second}};
+  RunningRecord again{{"-v", "-p", target.pid(), "-F", "999", "-o", second}};
   target.serve(20, kWork);
   EXPECT_EQ(again.finish(), ExitStatus{});
   EXPECT_THAT(again.child().err(), HasSubstr("trampoline on by store"));

@@ -122,7 +122,7 @@ TEST_F(BpfRights, TheChoiceIsTheTrampolineWithoutThem) {
   start(kUser, kBusy);
   const auto recorded = record("+perfmon", engine("auto"));
   EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
-  EXPECT_THAT(recorded.err, AllOf(HasSubstr("trampoline on by"), HasSubstr("(no_rights)")));
+  EXPECT_THAT(recorded.err, AllOf(HasSubstr("trampoline on, stopped"), HasSubstr("(no_rights)")));
   EXPECT_THAT(script(""), HasSubstr("py::leaf"));
 }
 
@@ -130,7 +130,7 @@ TEST_F(BpfRights, TheChoiceIsThisEngineWithThem) {
   start(kUser, kBusy);
   const auto recorded = record("+bpf,+perfmon", engine("auto"));
   EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
-  EXPECT_THAT(recorded.err, Not(HasSubstr("trampoline on by")));
+  EXPECT_THAT(recorded.err, Not(HasSubstr("trampoline on, stopped")));
   EXPECT_THAT(script(""), HasSubstr("py::leaf"));
 }
 

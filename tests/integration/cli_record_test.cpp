@@ -222,7 +222,7 @@ TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
   EXPECT_THAT(recorded.err,
               HasSubstr("warning: --engine auto: perf writes to a pipe; the trampoline is used "
                         "instead, without --gil and --tasks"));
-  EXPECT_THAT(recorded.err, HasSubstr(": trampoline on by"));
+  EXPECT_THAT(recorded.err, HasSubstr(": trampoline on, stopped"));
   EXPECT_TRUE(recorded.out.starts_with("PERFILE2"));
 }
 

@@ -55,7 +55,7 @@ print('ready', flush=True)
 input()
 )";
 
-const auto kByTrampoline = HasSubstr(": trampoline on by");
+const auto kByTrampoline = HasSubstr(": trampoline on, stopped");
 const auto kSuggestsBpf = HasSubstr("; --engine bpf ");
 
 class EngineDefault : public testing::Test {

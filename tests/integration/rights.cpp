@@ -116,7 +116,7 @@ void Rights::expect_works(const std::string& capabilities, const std::string& no
   EXPECT_THAT(pyinject(capabilities, {"status", "-p", pid_}).out, HasSubstr(" ready "));
   const auto on = pyinject(capabilities, {"activate", "-p", pid_});
   EXPECT_EQ(on.status, ExitStatus{}) << on.err;
-  EXPECT_THAT(on.err, AllOf(HasSubstr("trampoline on by"), HasSubstr(note)));
+  EXPECT_THAT(on.err, AllOf(HasSubstr("trampoline on, stopped"), HasSubstr(note)));
   EXPECT_THAT(pyinject(capabilities, {"status", "-p", pid_}).out, HasSubstr("on by us"));
   const auto off = pyinject(capabilities, {"deactivate", "-p", pid_});
   EXPECT_EQ(off.status, ExitStatus{}) << off.err;

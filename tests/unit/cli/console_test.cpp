@@ -11,6 +11,7 @@ namespace pyinject::cli {
 namespace {
 
 using std::chrono::seconds;
+using testing::_;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -69,8 +70,8 @@ TEST(SummaryLines, SayWhatToTypeNext) {
                   "callchain])",
                   "4 damaged samples skipped",
                   "3 samples of the tool's own perf map writes skipped",
-                  "next: perf report --max-stack 300 -i 'my file' (Python only: --no-children -g "
-                  "none -s parent -p '^py::'), or perf-pyinject report 'my file'"));
+                  "next: perf report --max-stack 300 -i 'my file', or perf-pyinject report 'my "
+                  "file'"));
   woven.woven[0].summary.map_writes_hidden = true;
   EXPECT_THAT(summary_lines(woven, "perf"),
               Contains(HasSubstr("map writes may remain: --call-graph dwarf,16384")));
@@ -135,6 +136,22 @@ TEST(SummaryLines, SayHowManyStacksLackWhat) {
               "short), 3 in threads that are not Python's, 1 unmatched");
 }
 
+TEST(SummaryLines, AreOneLineIfAllIsWell) {
+  auto well = summary();
+  well.woven.push_back({.path = "my file", .summary = {}});
+  auto& facts = well.woven[0].summary;
+  facts.samples = 4929;
+  facts.bytes_after = 1'800'000;
+  facts.stacks.counts.at(static_cast<std::size_t>(perfdata::StackKind::kComplete)) = 4929;
+  EXPECT_THAT(summary_lines(well, "perf"),
+              ElementsAre("recorded 5.0 s: all 4,929 samples have Python stacks; 1.8 MB, my file",
+                          "next: perf report -i 'my file', or perf-pyinject report 'my file'"));
+  facts.samples = 4930;  // one is not in a Python process
+  EXPECT_THAT(summary_lines(well, "perf"),
+              ElementsAre("recorded 5.0 s: 4930 samples, 1.8 MB, my file",
+                          "all 4,929 samples in Python processes have Python stacks", _));
+}
+
 // A report of no samples would be an error.
 TEST(SummaryLines, SayWhatKeepsMemoryAndNoNextStepIfNothingDoes) {
   auto kept = summary();
@@ -157,16 +174,14 @@ TEST(SummaryLines, SayWhatKeepsMemoryAndNoNextStepIfNothingDoes) {
             "since the last tenth of the time: perhaps only in use");
 }
 
-TEST(ActivationLine, NamesMechanismAndTimes) {
+TEST(ActivationLine, SaysWhatWasDoneToTheProcess) {
   targets::ActiveTarget active;
   active.target.id.pid = base::Pid{12};
   active.target.version = {.major = 3, .minor = 14, .micro = 0, .level = 0xf, .serial = 0};
   active.activation.mechanism = python::Mechanism::kStore;
   active.activation.stopped = std::chrono::microseconds{37};
   active.activation.until_active = std::chrono::microseconds{1250};
-  EXPECT_EQ(activation_line(active),
-            "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active "
-            "after 1.2 ms)");
+  EXPECT_EQ(activation_line(active), "pid 12: Python 3.14.0: trampoline on, stopped for 37 us");
   active.activation.mechanism = python::Mechanism::kNone;
   EXPECT_EQ(activation_line(active),
             "pid 12: Python 3.14.0: trampoline was on, left by a killed session or inherited by a "
