@@ -42,10 +42,9 @@ constexpr auto kRecordOptions = std::to_array<Option>({
     rows::kDuration.with("how long to record (perf's own -d is --data)"),
     {"--strict", "fail if one target cannot be recorded (default with -p)"},
     {"--lenient", "skip such targets (default with -a, -u, --comm, -G)"},
-    under("how",
-          rows::kEngine.with("trampoline; bpf: read stacks in the kernel, change no process "
-                             "(needs CAP_BPF, CAP_PERFMON, Linux 5.17 with BTF); auto: bpf where "
-                             "possible. Default: $PYINJECT_ENGINE, else trampoline")),
+    under("how", rows::kEngine.with("trampoline; bpf: read stacks in the kernel, change no process "
+                                    "(CAP_BPF, CAP_PERFMON, Linux 5.17 with BTF); auto: bpf if "
+                                    "possible. Default: $PYINJECT_ENGINE, else what is safe")),
     rows::kOffCpu.with("show where threads wait and for how long, deadlocks included"),
     rows::kWhat.with("events for io, net, locks (timed), memory (kept), faults (touched), alloc, "
                      "malloc (-p), cache, sched; implies bpf"),
@@ -158,7 +157,7 @@ void parse_engine_options(const ParsedWords& parsed, record::RecordPlan& record)
   } else if (needs_bpf || parsed.has("what")) {
     record.engine = record::EngineChoice::kBpf;
   } else if (!parsed.has("functions")) {
-    record.suggests_engine = !apply_default_engine(parsed.default_engine, record);
+    record.engine_is_open = !apply_default_engine(parsed.default_engine, record);
   }
 }
 

@@ -3,6 +3,8 @@
 #include "base/format.hpp"
 #include "bpf/sampler.hpp"
 #include "record/bpf_engine.hpp"
+#include "record/engine_preference.hpp"
+#include "record/interruption.hpp"
 #include "record/recording.hpp"
 #include "record/stack_sampler.hpp"
 #include "record/trampoline_engine.hpp"
@@ -35,6 +37,9 @@ constexpr auto kEngines = std::to_array<EngineName>(
 std::string name_for_messages(const RecordPlan& plan) {
   if (!plan.engine_setting.empty()) {
     return plan.engine_setting;
+  }
+  if (plan.engine_is_open) {
+    return "BPF";
   }
   return fmt::format("--engine {}",
                      std::ranges::find(kEngines, plan.engine, &EngineName::choice)->name);
@@ -120,13 +125,39 @@ std::optional<RecordResult> try_engine(const RecordPlan& plan, std::unique_ptr<E
   return result;
 }
 
+// GIVEN with the engine that suits the targets, if the user has chosen none.
+RecordPlan decided(const RecordPlan& given, python::Detector& detector, base::Logger& logger,
+                   targets::StopRequests& stop) {
+  RecordPlan plan = given;
+  const bool open = plan.engine_is_open && plan.engine == EngineChoice::kTrampoline &&
+                    plan.backfill && why_unprocessed(plan).empty();
+  if (!open) {
+    return plan;
+  }
+  std::string why;
+  {
+    const Interruption interruption{stop, plan.duration.has_value()};
+    why = why_bpf(plan, detector, interruption.cancellation());
+  }
+  const bool available = !why.empty() && std::holds_alternative<std::unique_ptr<StackSampler>>(
+                                             StackSampler::open({}, false, logger));
+  if (available) {
+    plan.engine = EngineChoice::kAuto;
+    logger.log(
+        plan.told_engine ? base::LogLevel::kDebug : base::LogLevel::kInfo,
+        fmt::format("{}; recording with --engine bpf instead (--engine trampoline insists)", why));
+  }
+  return plan;
+}
+
 }  // namespace
 
 std::span<const EngineName> engine_names() { return kEngines; }
 
-RecordResult record(const RecordPlan& plan, python::Detector& detector, python::Injector& injector,
+RecordResult record(const RecordPlan& given, python::Detector& detector, python::Injector& injector,
                     base::Logger& logger, RecordObserver& observer,
                     targets::StopRequests& stop) try {
+  const auto plan = decided(given, detector, logger, stop);
   const auto where = why_unprocessed(plan);
   if (!where.empty() && !check_output(plan, where, logger)) {
     return {};

@@ -20,13 +20,11 @@ namespace {
 constexpr int kLooks = 5;  // reads of each target's Python stacks before the dump size is chosen
 
 // A server may be idle at one moment and deep in a request at the next.
-void look_at_stacks(const python::Target& target, CallGraphFacts& facts, TrampolineBurden& burden) {
+void look_at_stacks(const python::Target& target, CallGraphFacts& facts) {
   auto reader = python::StackReader::of(target);
   auto* const stacks = std::get_if<python::StackReader>(&reader);
   for (int look = 0; stacks != nullptr && look < kLooks; ++look) {
-    const auto threads = stacks->read();
-    burden.python_threads = std::max(burden.python_threads, threads.size());
-    for (const auto& stack : threads) {
+    for (const auto& stack : stacks->read()) {
       facts.python_calls = std::max(facts.python_calls, stack.frames.size());
     }
   }
@@ -53,30 +51,13 @@ CallGraphChoice TrampolineUnwinding::choose_for_command(
 }
 
 bool TrampolineUnwinding::would_suggest() const {
-  return plan_.suggests_engine && unwinding_ == Unwinding::kAtSamples &&
+  return plan_.engine_is_open && unwinding_ == Unwinding::kAtSamples &&
          !plan_.perf_options->output.pipe && !plan_.perf_options->kcore;
 }
 
 bool TrampolineUnwinding::bpf_is_available() {
   return program_ != nullptr || std::holds_alternative<std::unique_ptr<StackSampler>>(
                                     StackSampler::open({}, false, logger_));
-}
-
-// False: no engine is suggested.
-bool TrampolineUnwinding::suggest_engine(const std::vector<python::Target>& targets,
-                                         std::vector<TrampolineBurden> burdens) {
-  if (!would_suggest()) {
-    return false;
-  }
-  if (!plan_.whole_system()) {
-    count_forked(targets, burdens);
-  }
-  const auto suggestion = suggest_bpf(burdens);
-  if (suggestion.empty() || !bpf_is_available()) {
-    return false;
-  }
-  logger_.info("{}", suggestion);
-  return true;
 }
 
 CallGraphChoice TrampolineUnwinding::choose(const std::vector<python::Target>& targets,
@@ -91,7 +72,6 @@ CallGraphChoice TrampolineUnwinding::choose(const std::vector<python::Target>& t
   }
   ExtensionModules extensions;
   std::vector<CallGraphFacts> facts;
-  std::vector<TrampolineBurden> burdens;
   for (const auto& target : targets) {
     if (interrupted.stopped()) {
       return {};
@@ -101,10 +81,8 @@ CallGraphChoice TrampolineUnwinding::choose(const std::vector<python::Target>& t
     if (target.frame_pointers) {
       one.extension_without = extensions.without_frame_pointers(target.id.pid).value_or("");
     }
-    TrampolineBurden burden{.pid = target.id.pid, .version = target.version};
-    look_at_stacks(target, one, burden);
+    look_at_stacks(target, one);
     facts.push_back(one);
-    burdens.push_back(burden);
   }
   const auto needed =
       std::ranges::find_if(facts, [&](const auto& one) { return needs_stack_use(one, wishes); });
@@ -114,17 +92,11 @@ CallGraphChoice TrampolineUnwinding::choose(const std::vector<python::Target>& t
   const bool by_program =
       (needed != facts.end() || (plan_.perf_options->event && !facts.empty()) || later) &&
       open_program(wishes, interrupted);
-  const bool suggested = suggest_engine(targets, std::move(burdens));
   if (by_program) {
-    auto choice = choose_for_sampled(wishes);
     if (needed != facts.end()) {
-      choice.note = why_not_callchains(*needed, wishes) +
-                    ": a BPF program unwinds the stacks, and changes nothing";
-      if (!suggested && would_suggest()) {
-        choice.note += "; with --engine bpf, it reads the Python functions as well";
-      }
+      logger_.debug("{}: a BPF program unwinds the stacks", why_not_callchains(*needed, wishes));
     }
-    return choice;
+    return choose_for_sampled(wishes);
   }
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (interrupted.stopped()) {

@@ -9,7 +9,6 @@
 #include "pyinject/record/plan.hpp"
 #include "record/call_graph.hpp"
 #include "record/command_interpreter.hpp"
-#include "record/engine_suggestion.hpp"
 #include "record/stack_sampler.hpp"
 
 #include <memory>
@@ -44,8 +43,6 @@ class TrampolineUnwinding {
  private:
   [[nodiscard]] bool would_suggest() const;
   [[nodiscard]] bool bpf_is_available();
-  [[nodiscard]] bool suggest_engine(const std::vector<python::Target>& targets,
-                                    std::vector<TrampolineBurden> burdens);
   [[nodiscard]] bool open_program(const CallGraphWishes& wishes,
                                   const base::Cancellation& interrupted);
 

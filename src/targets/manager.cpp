@@ -110,7 +110,10 @@ Selection ProcessManager::select(const std::vector<base::Pid>& pids, bool named)
     }
     note_detection(pid, detection, examined[i].duration);
     if (const auto* refused = std::get_if<python::Refused>(&detection)) {
-      const bool accepted = options_.families && refused->refusal.reason == Reason::kNotPython;
+      // A parent without Python, or with a libpython that it leaves to its children (mod_wsgi).
+      const bool accepted =
+          options_.families && (refused->refusal.reason == Reason::kNotPython ||
+                                refused->refusal.reason == Reason::kNotInitialized);
       refuse(pid, refused->refusal, named && !accepted);
       selection.complete = selection.complete && accepted;
       if (const auto image = image_of(pid); image && is_final(refused->refusal.reason, *image)) {

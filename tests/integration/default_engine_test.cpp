@@ -1,4 +1,4 @@
-// Engines that are set outside of the command line, and the line that names a better one.
+// Engines that are set outside of the command line, or chosen by what suits the targets.
 #include "pyinject/record/plan.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
@@ -16,6 +16,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <sys/resource.h>
 
 namespace pyinject::test {
 namespace {
@@ -56,7 +58,9 @@ input()
 )";
 
 const auto kByTrampoline = HasSubstr(": trampoline on, stopped");
-const auto kSuggestsBpf = HasSubstr("; --engine bpf ");
+const auto kByBpf =
+    HasSubstr("; recording with --engine bpf instead (--engine trampoline insists)\n");
+const rlimit kFewDescriptors{.rlim_cur = 5, .rlim_max = 5};
 
 class EngineDefault : public testing::Test {
  protected:
@@ -80,6 +84,7 @@ class EngineDefault : public testing::Test {
                                  std::map<std::string, std::string> environment = {}) const {
     RunOptions how;
     how.child.env = std::move(environment);
+    how.child.env.emplace(kEngineVariable, "");  // as if it were not set
     how.child.env.emplace("XDG_CONFIG_HOME", directory_ / "config");
     std::vector<std::string> command{tool(),      "record", "-e",
                                      "cpu-clock", "-o",     directory_ / "data"};
@@ -127,19 +132,42 @@ TEST_F(EngineDefault, IsQuietAboutAPipeIfItIsAuto) {
   EXPECT_THAT(recorded.err, AllOf(kByTrampoline, Not(HasSubstr("engine"))));
 }
 
-TEST_F(EngineDefault, SuggestsBpfForThreadsUnlessTheOptionIsGiven) {
-  const PythonProcess target{python(), kDaemonThread};
-  const auto suggested = record(target.pid(), {});
-  EXPECT_THAT(suggested.err, AllOf(HasSubstr("has 2 Python threads: "), kSuggestsBpf));
-  EXPECT_THAT(record(target.pid(), {"--engine", "trampoline"}).err, Not(kSuggestsBpf));
+TEST_F(EngineDefault, IsTheTrampolineIfThatIsSafeAndComplete) {
+  const PythonProcess target{python(), kOneThread};
+  const auto recorded = record(target.pid(), {});
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, AllOf(kByTrampoline, Not(kByBpf)));
 }
 
-TEST_F(EngineDefault, SuggestsBpfForAMaster) {
+TEST_F(EngineDefault, IsBpfWhereTheTrampolineIsRisky) {
+  const PythonProcess target{python(), kDaemonThread};
+  const auto recorded = record(target.pid(), {});
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, AllOf(HasSubstr("has 2 Python threads: "), kByBpf, Not(kByTrampoline)));
+  EXPECT_THAT(record(target.pid(), {"--engine", "trampoline"}).err,
+              AllOf(kByTrampoline, Not(kByBpf)));
+}
+
+TEST_F(EngineDefault, IsBpfWhereTheTrampolineWouldBeRefused) {
+  const PythonProcess target{python(), kOneThread};
+  ASSERT_EQ(::prlimit(target.pid().value(), RLIMIT_NOFILE, &kFewDescriptors, nullptr), 0);
+  const auto recorded = record(target.pid(), {});
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, AllOf(HasSubstr("(resource_limit)"), kByBpf));
+  const auto refused = record(target.pid(), {"--engine", "trampoline"});
+  EXPECT_EQ(refused.status, ExitStatus{.code = record::kFailure});
+  EXPECT_THAT(refused.err, HasSubstr("(resource_limit)"));
+}
+
+TEST_F(EngineDefault, IsBpfForLines) {
+  const PythonProcess target{python(), kOneThread};
+  EXPECT_THAT(record(target.pid(), {"--lines"}).err, AllOf(HasSubstr("--lines: "), kByBpf));
+}
+
+TEST_F(EngineDefault, IsBpfForAMaster) {
   const PythonProcess target{python(), kMaster};
   EXPECT_THAT(record(target.pid(), {}).err,
-              AllOf(HasSubstr("has forked 2 running processes: "), kSuggestsBpf));
-  const PythonProcess alone{python(), kOneThread};
-  EXPECT_THAT(record(alone.pid(), {}).err, Not(HasSubstr("has forked")));
+              AllOf(HasSubstr("has forked 2 running processes: "), kByBpf));
 }
 
 }  // namespace

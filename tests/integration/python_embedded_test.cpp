@@ -1,8 +1,10 @@
 // Python inside a program that is not named python.
 #include "base/file.hpp"
 #include "integration/detection.hpp"
+#include "support/bpf_engine.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
+#include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -92,6 +94,32 @@ TEST_P(PythonEmbeddedTest, IsFoundAndActivatedInASecondThread) {
   child_->close_stdin();
   EXPECT_EQ(child_->wait(Deadline::after(kPatience)), ExitStatus{});
   fs::remove(map_file(child_->pid()));
+}
+
+// The trampoline would wait for that thread.
+TEST_P(PythonEmbeddedTest, IsRecordedByBpfIfItsMainThreadRunsNoPython) {
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+    GTEST_SKIP() << lacks;
+  }
+  start("around", R"(
+import threading
+def work():
+    while True: pass
+threading.Thread(target=work, daemon=True).start()
+print("ready", flush=True)
+)");
+  ASSERT_EQ(read_line(), "ready");
+  const TempDir directory;
+  RunOptions options;
+  options.child.env = {{kEngineVariable, ""}};
+  const auto recorded = run({tool(), "record", "-e", "cpu-clock", "-o", directory / "data", "-p",
+                             std::to_string(child_->pid().value()), "--", "sleep", "0.2"},
+                            options);
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, testing::AllOf(testing::HasSubstr("runs no Python function"),
+                                           testing::HasSubstr("--engine bpf instead")));
+  const auto script = run({"perf", "script", "-i", directory / "data", "-F", "ip,sym"});
+  EXPECT_THAT(script.out, testing::HasSubstr("py::work:"));
 }
 
 TEST_P(PythonEmbeddedTest, IsNotReadyBeforeItIsInitialized) {

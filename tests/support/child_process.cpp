@@ -3,6 +3,7 @@
 #include "base/file.hpp"
 #include "procfs/stat.hpp"
 #include "pyinject/base/error.hpp"
+#include "support/paths.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,7 +49,8 @@ void never_block(const UniqueFd& fd) {
   }
 }
 
-std::vector<std::string> environment(const ChildOptions& options) {
+std::vector<std::string> environment(const std::vector<std::string>& argv,
+                                     const ChildOptions& options) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text{*entry};
@@ -59,6 +61,9 @@ std::vector<std::string> environment(const ChildOptions& options) {
   }
   for (const auto& [name, value] : options.env) {
     result.push_back(fmt::format("{}={}", name, value));
+  }
+  if (starts_record(argv) && !options.env.contains(kEngineVariable)) {
+    result.push_back(fmt::format("{}=trampoline", kEngineVariable));
   }
   return result;
 }
@@ -138,11 +143,17 @@ bool become(const ChildOptions& options) {
 
 }  // namespace
 
+bool starts_record(const std::vector<std::string>& argv) {
+  return std::ranges::adjacent_find(argv, [](const auto& program, const auto& verb) {
+           return verb == "record" && (program == tool() || program == faulty_tool());
+         }) != argv.end();
+}
+
 ChildProcess::ChildProcess(const std::vector<std::string>& argv, const ChildOptions& options) {
   // Report a child that does not read as EPIPE. Each child resets this.
   (void)::signal(SIGPIPE, SIG_IGN);
   auto arguments = argv;
-  auto variables = environment(options);
+  auto variables = environment(argv, options);
   Pipe in = make_pipe();
   Pipe out = make_pipe();
   Pipe err = make_pipe();

@@ -27,6 +27,11 @@ struct ChildOptions {
   std::string root;                        // root of its /tmp, if not this process's
 };
 
+// `record` chooses its engine by its rights and its targets, and most tests are about the
+// trampoline: they get it by this variable if they start `record`, and do not set it themselves.
+inline constexpr const char* kEngineVariable = "PYINJECT_ENGINE";
+[[nodiscard]] bool starts_record(const std::vector<std::string>& argv);
+
 struct ExitStatus {
   int code = 0;    // exit status, if signal is 0
   int signal = 0;  // the signal that killed it; 0: it exited

@@ -25,6 +25,9 @@ PtyProcess::PtyProcess(std::vector<std::string> argv) {
   }
   arguments.push_back(nullptr);
   std::vector<std::string> variables{"TERM=xterm"};
+  if (starts_record(argv)) {
+    variables.push_back(std::string{kEngineVariable} + "=trampoline");
+  }
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (!std::string_view{*entry}.starts_with("TERM=")) {
       variables.emplace_back(*entry);

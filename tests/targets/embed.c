@@ -1,7 +1,8 @@
 /* Python embedded in a C program of any name, with a libpython that is loaded at run time:
  * embed LIBPYTHON MODE PROGRAM
  * MODE main: Python in the first thread; thread: in a second one; later: prints `loaded` and waits
- * for a line before it initializes Python. */
+ * for a line before it initializes Python; around: the first thread initializes Python, runs PROGRAM
+ * and then no Python any more. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 static void (*initialize)(int);
 static int (*run)(const char*);
+static void* (*release)(void);
 
 static void* python(void* program) {
   initialize(0);
@@ -27,7 +29,8 @@ int main(int argc, char** argv) {
   }
   *(void**)&initialize = dlsym(library, "Py_InitializeEx");
   *(void**)&run = dlsym(library, "PyRun_SimpleString");
-  if (initialize == NULL || run == NULL) {
+  *(void**)&release = dlsym(library, "PyEval_SaveThread");
+  if (initialize == NULL || run == NULL || release == NULL) {
     return 1;
   }
   if (strcmp(argv[2], "thread") == 0) {
@@ -47,5 +50,9 @@ int main(int argc, char** argv) {
     }
   }
   python(argv[3]);
+  if (strcmp(argv[2], "around") == 0) {
+    release();
+    getchar();
+  }
   return 0;
 }

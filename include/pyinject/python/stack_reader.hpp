@@ -87,6 +87,9 @@ class StackReader {
   [[nodiscard]] const Losses& losses() const;
   // Threads of the latest read() that have frames, none of which could be read.
   [[nodiscard]] const std::vector<base::Tid>& unread() const;
+  // The thread that runs pending calls and signal handlers, as of the latest read(); nullopt: it
+  // has no thread state any more.
+  [[nodiscard]] std::optional<base::Tid> main_thread() const;
 
   StackReader(StackReader&& other) noexcept;
   StackReader& operator=(StackReader&& other) noexcept;

@@ -51,8 +51,11 @@ using Targets = std::variant<Processes, Families, System, Launched>;
 struct RecordPlan {
   Targets targets;
   EngineChoice engine = EngineChoice::kTrampoline;
-  std::string engine_setting;    // the default that chose ENGINE, for messages; empty: not one
-  bool suggests_engine = false;  // kTrampoline: one message names kBpf if that suits targets better
+  std::string engine_setting;  // the default that chose ENGINE, for messages; empty: not one
+  // With kTrampoline: nobody has chosen it. kAuto if BPF suits the targets better
+  // (docs/engines.md).
+  bool engine_is_open = false;
+  bool told_engine = false;  // the choice is no news: an earlier recording told it
   bool strict = true;
   perf::PerfSearch perf;
   perf::PerfOptions perf_options;

@@ -52,6 +52,7 @@ class LiveStacks {
   [[nodiscard]] const StackReader::Losses& losses() const { return losses_; }
   void forget_losses() { losses_ = {}; }
   [[nodiscard]] const std::vector<base::Tid>& unread() const { return unread_; }
+  [[nodiscard]] std::optional<base::Tid> main_thread() const { return threads_.main_thread(); }
 
  private:
   enum class Outcome { kRead, kOuterRead, kGone, kChanged, kUnreadable };

@@ -47,5 +47,6 @@ std::optional<CodeNames> StackReader::names(const PythonFrame& frame) const {
 }
 const StackReader::Losses& StackReader::losses() const { return impl_->stacks().losses(); }
 const std::vector<base::Tid>& StackReader::unread() const { return impl_->stacks().unread(); }
+std::optional<base::Tid> StackReader::main_thread() const { return impl_->stacks().main_thread(); }
 
 }  // namespace pyinject::python

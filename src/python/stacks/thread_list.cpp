@@ -61,12 +61,14 @@ std::size_t ThreadList::update() {
   numbers_.update();
   owners_.clear();
   main_ = view.main_interpreter().value_or(base::RemoteAddress{});
+  main_thread_.reset();
   const auto main_thread = view.main_thread();
   for (const auto& [state, interpreter] : all) {
     if (const auto tid = numbers_.ours(memory_, state)) {
       owners_.add(state.thread_id, *tid);
       if (state.thread_id == main_thread) {
         owners_.set_main(*tid);
+        main_thread_ = *tid;
       }
     }
   }

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,8 @@ class ThreadList {
 
   // How many interpreters the process had made at the last update.
   [[nodiscard]] std::uint64_t interpreters_made() const { return interpreters_made_; }
+  // That which runs pending calls; nullopt: it has no thread state.
+  [[nodiscard]] std::optional<base::Tid> main_thread() const { return main_thread_; }
 
   // Ordered by tid: a thread that has worked in several interpreters has several entries.
   [[nodiscard]] std::vector<KnownThread>& threads() { return threads_; }
@@ -77,6 +80,7 @@ class ThreadList {
   std::vector<KnownThread> threads_;
   StackOwners owners_;
   std::uint64_t interpreters_made_ = 0;
+  std::optional<base::Tid> main_thread_;
   base::RemoteAddress main_;  // the main interpreter; null: unknown
 };
 

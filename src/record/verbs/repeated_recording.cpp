@@ -104,7 +104,7 @@ class Repetition {
     Outcome outcome;
     const auto path = files_.name_at(std::chrono::system_clock::now());
     RecordPlan plan = plan_;
-    plan.suggests_engine = plan_.suggests_engine && succeeded_ == 0;
+    plan.told_engine = succeeded_ != 0;
     plan.perf_options.add({"-o", path});
     if (budget_) {  // the last -F counts
       plan.perf_options.add({"-F", std::to_string(budget_->frequency())});

@@ -133,15 +133,15 @@ TEST(DefaultEngine, AppliesWithoutTheOption) {
   const auto by_default = record_with_default({}, EngineChoice::kBpf);
   EXPECT_EQ(by_default.engine, EngineChoice::kBpf);
   EXPECT_EQ(by_default.engine_setting, "the setting");
-  EXPECT_FALSE(by_default.suggests_engine);
+  EXPECT_FALSE(by_default.engine_is_open);
   const auto chosen = record_with_default({"--engine", "trampoline"}, EngineChoice::kBpf);
   EXPECT_EQ(chosen.engine, EngineChoice::kTrampoline);
   EXPECT_EQ(chosen.engine_setting, "");
-  EXPECT_FALSE(chosen.suggests_engine);
+  EXPECT_FALSE(chosen.engine_is_open);
   const auto neither =
       std::get<RecordCommand>(parse_command_line({"record", "-p", "1"}, {}).options).record;
   EXPECT_EQ(neither.engine, EngineChoice::kTrampoline);
-  EXPECT_TRUE(neither.suggests_engine);
+  EXPECT_TRUE(neither.engine_is_open);
 }
 
 TEST(DefaultEngine, GivesWayToAnOptionThatNeedsBpf) {
