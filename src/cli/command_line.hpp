@@ -156,6 +156,11 @@ struct ServeCommand {
   std::vector<std::string> passed;  // options for each recording
 };
 
+struct DemoCommand {
+  std::string python;  // empty: one on PATH
+  std::string output;  // the page
+};
+
 struct CommandLine {
   const VerbSpec* verb = nullptr;  // nullptr: --help, --version
   bool help = false;               // --help: of VERB
@@ -165,7 +170,7 @@ struct CommandLine {
   std::variant<std::monostate, RecordCommand, record::JoinOptions, FunctionsCommand,
                record::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
                DoctorCommand, TopCommand, DumpCommand, WhyCommand, FlamegraphCommand, ReportCommand,
-               ExportCommand, ServeCommand>
+               ExportCommand, ServeCommand, DemoCommand>
       options;  // of VERB
 };
 

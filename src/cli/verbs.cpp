@@ -8,9 +8,9 @@ namespace pyinject::cli {
 namespace {
 
 constexpr std::array kVerbs{
-    &record_verb,     &top_verb,      &why_verb,        &dump_verb,   &report_verb,
-    &flamegraph_verb, &export_verb,   &serve_verb,      &join_verb,   &functions_verb,
-    &weave_verb,      &activate_verb, &deactivate_verb, &status_verb, &doctor_verb,
+    &record_verb,     &top_verb,    &why_verb,    &dump_verb,      &report_verb, &flamegraph_verb,
+    &export_verb,     &serve_verb,  &join_verb,   &functions_verb, &weave_verb,  &activate_verb,
+    &deactivate_verb, &status_verb, &doctor_verb, &demo_verb,
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ extern const VerbSpec deactivate_verb;
 extern const VerbSpec status_verb;
 extern const VerbSpec doctor_verb;
 extern const VerbSpec dump_verb;
+extern const VerbSpec demo_verb;
 // Runs if there are no arguments; not in the table, since it has no name to type.
 extern const VerbSpec overview_verb;
 

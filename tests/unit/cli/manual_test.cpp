@@ -65,7 +65,7 @@ std::string refused(std::string_view text) {
 
 TEST(OverallManual, HasTheVerbsOfEachOption) {
   std::string text =
-      ".\\\" OPTION output why top\nText.\n.\\\" OPTION output weave export flamegraph\n";
+      ".\\\" OPTION output why top\nText.\n.\\\" OPTION output weave export flamegraph demo\n";
   std::set<std::string_view> others;
   for (const auto* const verb : verbs()) {
     for (const auto& option : options_of(*verb)) {
