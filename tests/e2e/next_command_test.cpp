@@ -23,7 +23,7 @@ using testing::HasSubstr;
 std::string next_command(const std::string& messages) {
   constexpr std::string_view kNext = "next: ";
   const auto begin = messages.find(kNext);
-  const auto end = messages.find(" (Python only", begin);
+  const auto end = messages.find(", or perf-pyinject report", begin);
   return begin == std::string::npos || end == std::string::npos
              ? "false"
              : messages.substr(begin + kNext.size(), end - begin - kNext.size());

@@ -129,7 +129,7 @@ TEST_F(Repeat, RecordsAgainAndKeepsTheLatestFiles) {
   for (int i = 0; i < 3; ++i) {
     const auto line = record.expect(kDone);
     const auto name = line.substr(line.find(kDone) + std::string_view{kDone}.size());
-    written.push_back(name.substr(0, name.find(' ')));
+    written.push_back(name.substr(0, name.find(',')));
     record.expect(kPauses);
   }
   record.expect(kRuns);
