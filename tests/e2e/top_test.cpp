@@ -414,6 +414,8 @@ TEST_P(TopOfOne, FitsTheTerminal) {
        {Shape{{.columns = 80, .rows = 24}, "*SELF%  TOTAL%  WAIT% MOSTLY  FUNCTION"},
         Shape{{.columns = 120, .rows = 40},
               "*SELF%  TOTAL%  SELF s  TOTAL s  GIL%  WAIT% MOSTLY  TREND      FUNCTION"},
+        Shape{{.columns = 200, .rows = 60},
+              "*SELF%  TOTAL%  SELF s  TOTAL s  GIL%  WAIT% MOSTLY  TREND      FUNCTION"},
         Shape{{.columns = 40, .rows = 10}, "*SELF%  TOTAL% FUNCTION"}}) {
     TmuxTerminal terminal{of(python), shape.size};
     ASSERT_TRUE(terminal.shows([](const std::string& now) {

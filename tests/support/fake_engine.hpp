@@ -1,6 +1,7 @@
 // An engine that does nothing but record the calls made to it.
 #pragma once
 
+#include "pyinject/base/error.hpp"
 #include "pyinject/fake/detector.hpp"
 #include "pyinject/fake/injector.hpp"
 #include "record/engine.hpp"
@@ -18,6 +19,7 @@ struct EngineScript {
   bool before_perf = false;     // takes_targets_before_perf()
   bool misses_newborn = false;  // program()->misses_newborn_threads()
   record::Engine::Attached attached = record::Engine::Attached::kYes;
+  bool attach_throws = false;
   std::string why_replaceable = {};
   std::vector<std::string> calls = {};
 };
@@ -48,6 +50,9 @@ class FakeEngine : public record::Engine {
   [[nodiscard]] Attached attach(record::PerfRun& /*perf*/,
                                 const targets::Manager& /*manager*/) override {
     note("attach");
+    if (script_.attach_throws) {
+      throw base::Error{"the engine broke"};
+    }
     return script_.attached;
   }
   [[nodiscard]] std::string why_replaceable() const override { return script_.why_replaceable; }

@@ -132,6 +132,16 @@ TEST_F(RecordingSteps, AnotherEngineTakesThePlaceOnlyIfTheUserLeavesTheChoice) {
   }
 }
 
+TEST_F(RecordingSteps, AnEngineThatBreaksIsNotReplaced) {
+  plan_.engine = EngineChoice::kAuto;
+  test::EngineScript script{
+      .before_perf = true, .attach_throws = true, .why_replaceable = "no events"};
+  EXPECT_EQ(record_with_fallback(opens(script)), kFailure);
+  EXPECT_THAT(other_.calls, IsEmpty());
+  EXPECT_THAT(logger_.text(LogLevel::kError), HasSubstr("the engine broke"));
+  EXPECT_THAT(injector_.on, IsEmpty()) << "what it had switched on is off";
+}
+
 TEST_F(RecordingSteps, AnEngineThatCannotBeOpenedDoesNothing) {
   plan_.engine = EngineChoice::kAuto;
   EXPECT_EQ(record_with_fallback([] { return std::string{"no BTF"}; }), 0);
