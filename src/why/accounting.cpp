@@ -41,7 +41,6 @@ class Accountant {
   void add_waker(const Event& wakeup);
   void add_sample(const Event& event);
   [[nodiscard]] static Use use_of(const Event& event, const PythonStack* stack);
-  [[nodiscard]] const PythonStack* stack_at(std::uint64_t time) const;
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> life(std::span<const Event> events) const;
   [[nodiscard]] State state_before(std::span<const Event> events) const;
   [[nodiscard]] const Sighting* sighting_in(std::uint64_t begin, std::uint64_t end) const;
@@ -61,17 +60,6 @@ class Accountant {
   std::optional<Event> leaves_;
 };
 
-const PythonStack* Accountant::stack_at(std::uint64_t time) const {
-  const auto later = std::ranges::lower_bound(stacks_, time, {}, &PythonStack::time);
-  if (later != stacks_.end() && later->time - time <= kClockDifference) {
-    return &*later;
-  }
-  if (later != stacks_.begin() && time - std::prev(later)->time <= kClockDifference) {
-    return &*std::prev(later);
-  }
-  return nullptr;
-}
-
 const Sighting* Accountant::sighting_in(std::uint64_t begin, std::uint64_t end) const {
   const auto first = std::ranges::lower_bound(sightings_, begin, {}, &Sighting::time);
   return first != sightings_.end() && first->time <= end ? &*first : nullptr;
@@ -80,7 +68,7 @@ const Sighting* Accountant::sighting_in(std::uint64_t begin, std::uint64_t end) 
 void Accountant::add_wait(std::uint64_t end) {
   Wait wait{.tid = tid_, .begin = since_, .end = end};
   const auto* const sighting = sighting_in(since_, end);
-  const auto* const stack = leaves_ ? stack_at(leaves_->time) : nullptr;
+  const auto* const stack = leaves_ ? stack_at(stacks_, leaves_->time) : nullptr;
   wait.stack = stack != nullptr ? stack->stack : sighting != nullptr ? sighting->stack : 0;
   wait.gil = stack != nullptr ? stack->gil : sighting != nullptr ? sighting->gil : wait.gil;
   wait.place = leaves_ ? leaves_->place : sighting != nullptr ? sighting->place : 0;
@@ -129,7 +117,7 @@ void Accountant::close(std::uint64_t time) {
 Use Accountant::use_of(const Event& event, const PythonStack* stack) {
   if (event.code == CodeKind::kKernel) {
     const bool fault = event.work == Use::kFault || event.work == Use::kSwap;
-    return fault ? Use::kFault : Use::kKernel;
+    return fault ? event.work : Use::kKernel;
   }
   if (stack != nullptr && (stack->collects || stack->imports)) {
     return stack->collects ? Use::kCollector : Use::kImport;
@@ -139,7 +127,7 @@ Use Accountant::use_of(const Event& event, const PythonStack* stack) {
 }
 
 void Accountant::add_sample(const Event& event) {
-  const auto* const stack = stack_at(event.time);
+  const auto* const stack = stack_at(stacks_, event.time);
   Sample sample{.tid = tid_, .time = event.time, .use = use_of(event, stack)};
   if (event.code == CodeKind::kKernel) {
     sample.place = event.place;
@@ -314,6 +302,17 @@ void share_out(const std::vector<std::uint32_t>& group, Accounts& accounts) {
 }
 
 }  // namespace
+
+const PythonStack* stack_at(std::span<const PythonStack> stacks, std::uint64_t time) {
+  const auto later = std::ranges::lower_bound(stacks, time, {}, &PythonStack::time);
+  if (later != stacks.end() && later->time - time <= kClockDifference) {
+    return &*later;
+  }
+  if (later != stacks.begin() && time - std::prev(later)->time <= kClockDifference) {
+    return &*std::prev(later);
+  }
+  return nullptr;
+}
 
 Accounts account(Recording& recording) {
   sort(recording.events);

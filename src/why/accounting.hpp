@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -67,6 +68,9 @@ struct Accounts {
   std::vector<Poll> polls;                         // the same
   perfdata::StackCounts kinds;                     // of the stacks of SAMPLES
 };
+
+// The stack of an event at TIME, of those of its thread; nullptr: none. STACKS: in order of time.
+[[nodiscard]] const PythonStack* stack_at(std::span<const PythonStack> stacks, std::uint64_t time);
 
 // Sorts the parts of RECORDING.
 [[nodiscard]] Accounts account(Recording& recording);

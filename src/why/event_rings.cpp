@@ -99,23 +99,34 @@ std::variant<EventRings, std::string> EventRings::open(std::chrono::nanoseconds 
   if (auto* const why = std::get_if<std::string>(&switches)) {
     return std::move(*why);
   }
+  auto fault = events::software_event(PERF_COUNT_SW_PAGE_FAULTS);
+  fault.sample_period = kFaultPeriod;
+  fault.disabled = 1;
+  auto faults = open_rings(fault, kRingOfSamples);
+  if (auto* const why = std::get_if<std::string>(&faults)) {
+    return std::move(*why);
+  }
   return EventRings{std::get<events::ProcessorEvents>(std::move(switches)),
-                    std::get<events::ProcessorEvents>(std::move(clock))};
+                    std::get<events::ProcessorEvents>(std::move(clock)),
+                    std::get<events::ProcessorEvents>(std::move(faults))};
 }
 
 void EventRings::enable() {
   switches_.enable();
   clock_.enable();
+  faults_.enable();
 }
 
 void EventRings::disable() {
   switches_.disable();
   clock_.disable();
+  faults_.disable();
 }
 
 void EventRings::read(const std::function<void(const RingRecord&)>& take) {
-  for (auto* const events : {&switches_, &clock_}) {
+  for (auto* const events : {&switches_, &clock_, &faults_}) {
     parsed_.at_switch = events == &switches_;
+    parsed_.at_fault = events == &faults_;
     events->read([this, &take](std::span<const std::byte> bytes) {
       if (parse_record(bytes, parsed_)) {
         take(parsed_);

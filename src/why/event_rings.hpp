@@ -1,4 +1,5 @@
-// Events of this process on all processors: samples of CPU time, and every context switch.
+// Events of this process on all processors: samples of CPU time and of page faults, and every
+// context switch.
 #pragma once
 
 #include "events/processor_events.hpp"
@@ -23,6 +24,7 @@ struct RingRecord {
   std::uint32_t tid = 0;
   std::uint64_t time = 0;  // CLOCK_MONOTONIC, nanoseconds
   bool at_switch = false;  // kSample: of a context switch, not of CPU time; by EventRings
+  bool at_fault = false;   // kSample: of kFaultPeriod page faults; by EventRings
   bool user = false;       // kSample: in user space
   std::uint64_t address = 0;
   std::vector<std::uint64_t> kernel = {};  // kSample: callchain, innermost first
@@ -30,6 +32,8 @@ struct RingRecord {
 };
 // False: another kind of record, or damaged. Keeps the memory of RECORD.
 [[nodiscard]] bool parse_record(std::span<const std::byte> bytes, RingRecord& record);
+
+inline constexpr std::uint64_t kFaultPeriod = 32;
 
 class EventRings {
  public:
@@ -42,11 +46,13 @@ class EventRings {
   void read(const std::function<void(const RingRecord&)>& take);
 
  private:
-  EventRings(events::ProcessorEvents switches, events::ProcessorEvents clock)
-      : switches_{std::move(switches)}, clock_{std::move(clock)} {}
+  EventRings(events::ProcessorEvents switches, events::ProcessorEvents clock,
+             events::ProcessorEvents faults)
+      : switches_{std::move(switches)}, clock_{std::move(clock)}, faults_{std::move(faults)} {}
   // Each in rings of its own: ids do not tell their samples apart (docs/kernel-notes.md).
   events::ProcessorEvents switches_;
   events::ProcessorEvents clock_;
+  events::ProcessorEvents faults_;
   RingRecord parsed_;
 };
 

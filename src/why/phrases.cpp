@@ -1,6 +1,7 @@
 #include "why/phrases.hpp"
 
 #include "base/text.hpp"
+#include "why/event_rings.hpp"
 #include "why/lines.hpp"
 
 #include <fmt/format.h>
@@ -9,10 +10,13 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <tuple>
 #include <utility>
+
+#include <unistd.h>
 
 namespace pyinject::why {
 
@@ -108,6 +112,34 @@ std::string holder_text(const Recording& recording, const std::vector<Holder>& h
   return fmt::format("; for {} % of that, {}{} {}{} it in {}", percent(share(time, all)),
                      any->released ? "until " : "", who, any->released ? "release" : "hold",
                      one ? "s" : "", short_place(any->held));
+}
+
+std::string new_pages_text(const Recording& recording, std::uint64_t grown) {
+  constexpr std::size_t kFewest = 5;  // samples
+  constexpr double kMostlyNew = 0.5;  // else most faults are of memory that is used again and again
+  constexpr double kOfOneLine = 0.3;
+  const auto& faults = recording.faults;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 1024;
+  if (faults.size() < kFewest || share(grown, faults.size() * kFaultPeriod * page) < kMostlyNew) {
+    return {};
+  }
+  std::map<Line, std::uint64_t> lines;
+  for (const auto& fault : faults) {
+    if (const auto* const at = stack_at(of_thread(recording.python, fault.tid), fault.time)) {
+      ++lines[line_of(recording, at->stack)];
+    }
+  }
+  const auto most =
+      std::ranges::max_element(lines, {}, [](const auto& each) { return each.second; });
+  if (most == lines.end() || most->first.function == 0 ||
+      share(most->second, faults.size()) < kOfOneLine) {
+    return {};
+  }
+  return fmt::format("; {} % of its new pages in {}", percent(share(most->second, faults.size())),
+                     short_place({.function = recording.names.text(most->first.function),
+                                  .file = recording.names.text(most->first.file),
+                                  .line = most->first.line,
+                                  .detail = {}}));
 }
 
 std::string users_text(const Recording& recording, std::uint64_t own, std::uint64_t length) {

@@ -44,6 +44,10 @@ namespace pyinject::why {
 [[nodiscard]] std::string holder_text(const Recording& recording,
                                       const std::vector<Holder>& holders);
 
+// Which line first touched most of its new pages, if these are much of the GROWN kB; empty also if
+// no line did. RECORDING: as account() leaves it.
+[[nodiscard]] std::string new_pages_text(const Recording& recording, std::uint64_t grown);
+
 // How many CPUs its own threads use, which were on one for OWN of LENGTH nanoseconds, and other
 // programs; together all that are in use.
 [[nodiscard]] std::string users_text(const Recording& recording, std::uint64_t own,

@@ -189,7 +189,7 @@ void Recorder::correct_leaves(const RingRecord& out) {
 void Recorder::on_record(const RingRecord& record) {
   using Kind = RingRecord::Kind;
   if (record.kind == Kind::kLost) {
-    recording_.lost += record.lost;
+    recording_.lost += record.at_fault ? 0 : record.lost;  // some of many faults are enough
     return;
   }
   constexpr std::uint32_t kHasExited = ~0U;  // its exit has been recorded
@@ -200,8 +200,12 @@ void Recorder::on_record(const RingRecord& record) {
   if (record.tid == kHasExited) {
     return;
   }
-  if (recording_.events.size() >= kMostEvents) {
+  if (recording_.events.size() + recording_.faults.size() >= kMostEvents) {
     recording_.cut = true;
+    return;
+  }
+  if (record.at_fault) {
+    recording_.faults.push_back({.time = record.time, .tid = record.tid});
     return;
   }
   Event event{.time = record.time, .tid = record.tid};

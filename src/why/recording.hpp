@@ -117,6 +117,12 @@ struct Sighting {
   std::uint32_t stack = 0;
 };
 
+// A sample of kFaultPeriod page faults.
+struct Fault {
+  std::uint64_t time = 0;  // of a PythonStack of the same thread
+  std::uint32_t tid = 0;
+};
+
 struct ThreadFacts {
   std::string name;  // Thread.name, else the kernel's
   bool hub = false;  // it runs gevent's event loop
@@ -141,6 +147,7 @@ struct Recording {
   Stacks stacks;
   std::vector<std::uint32_t> codes = {};  // C functions, or their files
   std::vector<Event> events;
+  std::vector<Fault> faults = {};
   std::vector<PythonStack> python;
   std::vector<PythonStack> wakers;
   std::vector<Sighting> sightings;

@@ -380,8 +380,9 @@ void Judge::add_growth() {
   const auto after = all.back();
   const auto rate =
       static_cast<double>(after - before) / 1024 / std::max(seconds(report_.length), 0.001);
-  const auto text = fmt::format("its memory grew from {} to {} MB (resident), {} MB/s",
-                                before / 1024, after / 1024, short_number(rate));
+  const auto text =
+      fmt::format("its memory grew from {} to {} MB (resident), {} MB/s{}", before / 1024,
+                  after / 1024, short_number(rate), new_pages_text(recording_, after - before));
   report_.verdict += "; " + text;
   add("memory_growth", text, record_command(recording_, "--what alloc "));
 }

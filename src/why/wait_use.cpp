@@ -26,8 +26,6 @@ Use of_connection(const Sighting& sighting) {
 // WORK, but for what only snapshots tell.
 Use of_work(Use work, const Sighting* sighting) {
   switch (work) {
-    case Use::kSwap:
-      return Use::kFault;
     case Use::kFutex:
       return of_futex(sighting);
     case Use::kSignal:

@@ -69,7 +69,7 @@ constexpr auto kServices = std::to_array<Service>({
     {"collector", "cpu_gc", "CPU-bound in the garbage collector: .* in collector <string>:[0-9]+"},
     {"faults", "faults", "memory-bound: .* in faults <string>:[0-9]+"},
     {"leak", "nothing",
-     R"(idle: .*; its memory grew from [0-9]+ to [0-9]+ MB \(resident\), .* MB/s)"},
+     R"(idle: .*; its memory grew from [0-9]+ to [0-9]+ MB \(resident\), .* MB/s; [0-9]+ % of its new pages in keep <string>:[0-9]+)"},
     {"event_loop", "event_loop",
      "blocked event loop: callbacks keep .* in handle_request <string>:[0-9]+"},
     {"idle", "nothing", "idle: .*"},

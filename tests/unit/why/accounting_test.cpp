@@ -204,12 +204,14 @@ TEST_F(AccountingTest, IgnoresWhatHappensAfterTheEnd) {
   EXPECT_EQ(time_of(account_of_one(), Use::kPython), 100);
 }
 
-TEST_F(AccountingTest, CountsFaultsOnACpuAndInAWait) {
+TEST_F(AccountingTest, TellsPageFaultsFromWaitsForSwap) {
   in(1, 0);
   sample(1, 10, CodeKind::kKernel);
   recording.events.back().work = Use::kFault;
   out(1, 50, Use::kSwap);
-  EXPECT_EQ(time_of(account_of_one(), Use::kFault), 100);
+  const auto account = account_of_one();
+  EXPECT_EQ(time_of(account, Use::kFault), 50);
+  EXPECT_EQ(time_of(account, Use::kSwap), 50);
 }
 
 }  // namespace

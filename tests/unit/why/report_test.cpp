@@ -174,6 +174,20 @@ TEST_F(ReportTest, SaysThatTheMemoryGrows) {
   recording.end = at(2000);
   EXPECT_THAT(report().verdict, EndsWith("; its memory grew from 48 to 66 MB (resident), 9 MB/s"));
   EXPECT_THAT(unusual(report()), testing::Contains("memory_growth"));
+  const auto stack = recording.stacks.number({{.function = recording.names.number("keep"),
+                                               .file = recording.names.number("/srv/shop.py"),
+                                               .line = 3}});
+  const auto fault = [&](std::uint64_t count) {  // each stands for 128 kB
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto time = at(i);
+      recording.faults.push_back({.time = time, .tid = 1});
+      recording.python.push_back({.time = time, .tid = 1, .stack = stack});
+    }
+  };
+  fault(100);
+  EXPECT_THAT(report().verdict, EndsWith(" % of its new pages in keep shop.py:3"));
+  fault(300);
+  EXPECT_THAT(report().verdict, EndsWith(" MB/s")) << "most pages come and go";
 }
 
 TEST_F(ReportTest, TheVerdictIsTheLargestUseWithoutIdleOnes) {
@@ -182,6 +196,17 @@ TEST_F(ReportTest, TheVerdictIsTheLargestUseWithoutIdleOnes) {
     sighting(tid, 5, Use::kSleep);
   }
   EXPECT_EQ(report().cause, "cpu_python");
+}
+
+TEST_F(ReportTest, SwappingIsACause) {
+  in(1, 0);
+  sample(1, 1, CodeKind::kEvaluator);
+  out(1, 20, Use::kSwap);
+  const auto made = report();
+  EXPECT_EQ(made.cause, "swap");
+  EXPECT_THAT(made.verdict, StartsWith("swapping: threads with work wait for memory that was "
+                                       "swapped out for 80 % of their working time"));
+  EXPECT_EQ(made.next, "vmstat 1");
 }
 
 TEST_F(ReportTest, TheDelaysOfWakeupsAreNoWork) {
