@@ -105,6 +105,12 @@ void parse_push_options(const ParsedWords& parsed, RecordCommand& command) {
   if (!parsed.has("push")) {
     return;
   }
+  const auto& output = command.record.perf_options->output;
+  if (command.functions || output.pipe || output.several) {
+    throw CommandLineError{command.functions ? "--push is for samples, not for --functions"
+                                             : "--push needs perf's output in one file",
+                           kUsage};
+  }
   push::PushOptions options;
   options.destinations = parse_destinations(values_of(parsed, "push"));
   options.labels = parse_labels(values_of(parsed, "label"));

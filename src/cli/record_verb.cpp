@@ -67,11 +67,10 @@ constexpr auto kRecordOptions = std::to_array<Option>({
                                  "keep the latest N files of --repeat"})),
     rows::kKeepRaw.with("keep perf's own as NAME.raw"),
     needing("repeat", {"--max-cpu SHARE", "sample less often if --repeat takes more of a CPU"}),
-    needing("repeat",
-            repeated({"--push KIND=URL",
-                      "send each to pyroscope, parca, otlp (alpha), a pprof-dir; man: --label, "
-                      "--push-credentials, --spool",
-                      Completed::kUnknown, "send each recording of --repeat to this server"})),
+    repeated({"--push KIND=URL",
+              "send it to pyroscope, parca, otlp (alpha), a pprof-dir; man: --label, "
+              "--push-credentials, --spool",
+              Completed::kUnknown, "send each recording to this server"}),
     needing("push", not_in_help(repeated({"--label K=V", "a label of the profiles of --push"}))),
     needing("push", not_in_help({"--push-credentials FILE",
                                  "the file with the credentials of --push", Completed::kFiles})),
@@ -209,12 +208,24 @@ int record_by(const CommandLine& line, const record::RecordPlan& record, Reporte
   }
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
+  const auto pusher = command.push ? start_pushing(command, reporter) : nullptr;
   if (!command.repeat) {
-    targets::StopSignals stop;
-    return record::record(record, *detector, *injector, logger, console, stop).status;
+    record::RecordResult result;
+    {
+      targets::StopSignals stop;
+      result = record::record(record, *detector, *injector, logger, console, stop);
+    }
+    if (!pusher) {
+      return result.status;
+    }
+    if (result.status == 0 || result.signal != 0) {
+      pusher->add(record.perf_options->output.path);
+    }
+    finish_pushing(pusher.get(), reporter);
+    const auto counts = pusher->counts();
+    return counts.dropped + counts.spooled != 0 ? record::kFailure : result.status;
   }
   auto repeat = *command.repeat;
-  const auto pusher = command.push ? start_pushing(command, reporter) : nullptr;
   repeat.done = [&](int status) {
     note_pushed(pusher.get(), reporter);
     (void)reporter.finish(status);

@@ -66,6 +66,7 @@ class Push : public testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
+  [[nodiscard]] base::Pid target() const { return target_->pid(); }
   [[nodiscard]] std::string spool() const { return directory_ / "spool"; }
   [[nodiscard]] const TempDir& directory() const { return directory_; }
 
@@ -78,6 +79,26 @@ void end(ChildProcess& record) {
   record.signal(SIGTERM);
   const auto status = record.wait(base::Deadline::after(kPatience));
   EXPECT_EQ(status, (ExitStatus{.code = 128 + SIGTERM})) << record.err();
+}
+
+TEST_F(Push, DeliversOneRecording) {
+  const auto once = [&](const std::string& destination) {
+    std::vector<std::string> words{tool(),    "record", "-p",     std::to_string(target().value()),
+                                   "-F",      "999",    "-o",     directory() / "perf.data",
+                                   "--spool", spool(),  "--push", destination,
+                                   "--",      "sleep",  "1"};
+    return run(words);
+  };
+  const auto profiles = directory() / "profiles";
+  const auto pushed = once("pprof-dir=" + profiles);
+  EXPECT_EQ(pushed.status, ExitStatus{}) << pushed.err;
+  EXPECT_THAT(pushed.err, HasSubstr("--push: 1 profile pushed, 0 retries, 0 dropped\n"));
+  EXPECT_FALSE(std::filesystem::is_empty(profiles));
+  EXPECT_TRUE(std::filesystem::exists(directory() / "perf.data"));
+  ProfileServer server{{"403"}};
+  const auto refused = once("pyroscope=" + server.url());
+  EXPECT_EQ(refused.status, ExitStatus{.code = 125});
+  EXPECT_THAT(refused.err, HasSubstr("--push: 0 profiles pushed, 0 retries, 1 dropped\n"));
 }
 
 TEST_F(Push, DeliversTheProgramsFunctions) {

@@ -63,9 +63,9 @@ TEST(PushOption, WrongValuesAreRefused) {
     many.insert(many.end(), {"--label", "l" + std::to_string(i) + "=x"});
   }
   EXPECT_THAT(text_of(many), HasSubstr("at most 16"));
-  const auto once = mistake({"record", "-p", "1", "--push", url});
-  EXPECT_EQ(once.status, 129);
-  EXPECT_THAT(once.text, HasSubstr("--push needs --repeat"));
+  const auto piped = mistake({"record", "-p", "1", "-o", "-", "--push", url});
+  EXPECT_EQ(piped.status, 129);
+  EXPECT_THAT(piped.text, HasSubstr("--push needs perf's output in one file"));
 }
 
 }  // namespace
