@@ -130,7 +130,8 @@ struct FlamegraphCommand {
 };
 
 struct ReportCommand {
-  std::string file;
+  std::vector<std::string> files;       // or patterns
+  std::optional<std::string> before{};  // a file or pattern to compare with
   report::ViewOptions tables{};
   std::size_t most = 0;  // rows; 0: all
   double least = 1;      // percent, of a tree's paths

@@ -23,6 +23,7 @@
 #include "pyinject/targets/stop_signals.hpp"
 #include "pyinject/targets/target_selection.hpp"
 #include "report/clock.hpp"
+#include "report/merge.hpp"
 #include "targets/target_map.hpp"
 
 #include <fmt/chrono.h>
@@ -36,13 +37,16 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fcntl.h>
+#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -112,11 +116,19 @@ void mark_waits(report::Profile& profile) {
 
 }  // namespace
 
-std::string parse_file(const VerbSpec& verb, const ParsedWords& parsed) {
+std::vector<std::string> parse_files(const ParsedWords& parsed) {
   auto files = parsed.split.command;
   if (auto input = parsed.value("input")) {
     files.push_back(*std::move(input));
   }
+  if (files.empty()) {
+    files.emplace_back(kDefaultFile);
+  }
+  return files;
+}
+
+std::string parse_file(const VerbSpec& verb, const ParsedWords& parsed) {
+  const auto files = parse_files(parsed);
   if (files.size() > 1) {
     throw CommandLineError{
         fmt::format("{}: give one FILE{}", verb.name,
@@ -125,7 +137,7 @@ std::string parse_file(const VerbSpec& verb, const ParsedWords& parsed) {
                         : ""),
         record::kUsage};
   }
-  return files.empty() ? std::string{kDefaultFile} : files.front();
+  return files.front();
 }
 
 namespace {
@@ -214,6 +226,63 @@ std::optional<report::Profile> read_recording(const std::string& file, Reporter&
     return std::nullopt;
   }
   return profile;
+}
+
+namespace {
+
+// PATTERN itself, if there is such a file, else what it matches, in order. Throws base::Error if
+// that is nothing.
+std::vector<std::string> matching(const std::string& pattern) {
+  if (::access(pattern.c_str(), F_OK) == 0 || pattern.find_first_of("*?[") == std::string::npos) {
+    return {pattern};
+  }
+  glob_t found{};
+  std::vector<std::string> paths;
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  }
+  ::globfree(&found);
+  if (paths.empty()) {
+    throw base::Error{"no file matches " + base::printable(pattern)};
+  }
+  return paths;
+}
+
+std::vector<std::string> recordings_of(const std::vector<std::string>& words) {
+  std::vector<std::string> files;
+  for (const auto& word : words) {
+    auto paths = matching(word);
+    std::ranges::move(paths, std::back_inserter(files));
+  }
+  if (files.size() > 1) {
+    const std::set<std::string> all{files.begin(), files.end()};
+    std::erase_if(files, [&](const std::string& file) {
+      constexpr std::string_view kRaw = ".raw";
+      return file.ends_with(".names") ||
+             (file.ends_with(kRaw) && all.contains(file.substr(0, file.size() - kRaw.size())));
+    });
+  }
+  return files;
+}
+
+}  // namespace
+
+std::string name_of_recordings(const std::vector<std::string>& files) {
+  return files.size() == 1 ? base::printable(files.front())
+                           : base::counted(files.size(), "recording");
+}
+
+std::optional<report::Profile> read_recordings(const std::vector<std::string>& files,
+                                               Reporter& reporter, bool live) {
+  std::vector<report::Profile> profiles;
+  for (const auto& file : recordings_of(files)) {
+    auto profile = read_recording(file, reporter, live);
+    if (!profile) {
+      return std::nullopt;
+    }
+    profiles.push_back(*std::move(profile));
+  }
+  return report::merge(std::move(profiles));
 }
 
 std::variant<report::Profile, int> load_profile(const ProfileSource& source,

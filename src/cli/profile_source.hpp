@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace pyinject::cli {
 
@@ -21,6 +22,9 @@ class Reporter;
 
 // FILE by -i or as an operand, else perf.data. Throws CommandLineError.
 [[nodiscard]] std::string parse_file(const VerbSpec& verb, const ParsedWords& parsed);
+
+// The same for one or more.
+[[nodiscard]] std::vector<std::string> parse_files(const ParsedWords& parsed);
 
 // Records if SOURCE asks for it, and reads the file. int: the exit status after a message.
 // MAY_BE_EMPTY: a new recording need not have samples.
@@ -34,6 +38,13 @@ class Reporter;
 [[nodiscard]] std::optional<report::Profile> read_recording(const std::string& file,
                                                             Reporter& reporter, bool live,
                                                             bool may_be_empty = false);
+
+// The same of FILES, merged. One that does not exist may be a pattern, as of a shell. Of several,
+// what this tool writes beside a recording is left out: NAME.names, and NAME.raw beside NAME.
+[[nodiscard]] std::optional<report::Profile> read_recordings(const std::vector<std::string>& files,
+                                                             Reporter& reporter, bool live);
+// For messages: "perf.data", "3 recordings".
+[[nodiscard]] std::string name_of_recordings(const std::vector<std::string>& files);
 
 // "10.0 s, 2,001 samples, 70 waits, 4 threads".
 [[nodiscard]] std::string facts_of(const report::Profile& profile);

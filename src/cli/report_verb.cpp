@@ -37,9 +37,10 @@ constexpr auto kReportOptions = std::to_array<Option>({
     {"--view V",
      "functions (default); lines, annotate: the source (record --lines); tree: who calls whom; "
      "waits: for what (record --off-cpu); events, side by side; threads, processes, tasks (record "
-     "--tasks) and greenlets, gil (record --gil)",
+     "--tasks) and greenlets, gil (record --gil); imports: which modules",
      Completed::kWord, "which table",
-     "functions lines annotate tree waits events threads processes tasks gil"},
+     "functions lines annotate tree waits events threads processes tasks gil imports"},
+    {"--diff OLD", "what has changed since the recording OLD", Completed::kRecordings},
     {"--by WHAT",
      "functions with rows: python (default), native (only C and kernel functions), mixed (all)",
      Completed::kWord, "which functions have rows", "python native mixed"},
@@ -63,13 +64,13 @@ constexpr auto kReportOptions = std::to_array<Option>({
 });
 
 constexpr std::string_view kReportHelp =
-    R"(usage: perf-pyinject report [OPTION...] [FILE]
+    R"(usage: perf-pyinject report [OPTION...] [FILE...]
 
 Prints tables of the Python functions in a recording. FILE (default: perf.data)
-was recorded by this tool or by perf. The time of C and kernel functions counts
-for the Python function that called them. CPU events are counted in samples,
-waits (record --off-cpu) and system calls (--what io) in seconds; they have
-separate tables.
+was recorded by this tool or by perf; several are taken together. The time of C
+and kernel functions counts for the Python function that called them. CPU events
+are counted in samples, waits (record --off-cpu) and system calls (--what io) in
+seconds; they have separate tables.
 
 {options}
 
@@ -82,6 +83,7 @@ exit status: 0; 125 the file cannot be read, or has no samples; 129 usage
 examples:
   perf-pyinject report --limit 20
   perf-pyinject report --view tree --mine /srv/app --time 10-20
+  perf-pyinject report --diff old.data 'web.data.*'
 )";
 
 template <typename Value, std::size_t kSize>
@@ -164,9 +166,13 @@ void refuse_useless(const ParsedWords& parsed, report::View view) {
   if (parsed.has("percent") && view != View::kTree) {
     throw CommandLineError{"--percent is for --view tree", kUsage};
   }
+  if (parsed.has("diff") && view != View::kFunctions && view != View::kLines &&
+      view != View::kImports) {
+    throw CommandLineError{"--diff compares functions, lines or imports", kUsage};
+  }
   if (parsed.has("by") && parsed.value("by") != "python" &&
-      (view == View::kAnnotate || view == View::kTasks || view == View::kThreads ||
-       view == View::kProcesses)) {
+      (view == View::kAnnotate || view == View::kImports || view == View::kTasks ||
+       view == View::kThreads || view == View::kProcesses)) {
     throw CommandLineError{fmt::format("--by is for functions: not for --view {}", name_of(view)),
                            kUsage};
   }
@@ -180,9 +186,9 @@ void parse_report(const VerbArguments& arguments, CommandLine& line) {
   if (line.help) {
     return;
   }
-  ReportCommand command{.file = parse_file(report_verb, parsed)};
+  ReportCommand command{.files = parse_files(parsed), .before = parsed.value("diff")};
   auto& tables = command.tables;
-  tables.view = choose<View, 10>(parsed, "view",
+  tables.view = choose<View, 11>(parsed, "view",
                                  {{{"functions", View::kFunctions},
                                    {"lines", View::kLines},
                                    {"threads", View::kThreads},
@@ -192,10 +198,13 @@ void parse_report(const VerbArguments& arguments, CommandLine& line) {
                                    {"tree", View::kTree},
                                    {"annotate", View::kAnnotate},
                                    {"waits", View::kWaits},
-                                   {"events", View::kEvents}}});
+                                   {"events", View::kEvents},
+                                   {"imports", View::kImports}}});
   tables.by = choose<By, 3>(
       parsed, "by", {{{"python", By::kPython}, {"native", By::kNative}, {"mixed", By::kMixed}}});
-  tables.by_total = choose<bool, 2>(parsed, "sort", {{{"self", false}, {"total", true}}});
+  tables.by_total = parsed.has("sort")
+                        ? choose<bool, 2>(parsed, "sort", {{{"self", false}, {"total", true}}})
+                        : tables.view == View::kImports;
   tables.mine = parsed.value("mine").value_or("");
   parse_filters(parsed, tables);
   if (const auto limit = parsed.value("limit")) {
@@ -215,31 +224,37 @@ void parse_report(const VerbArguments& arguments, CommandLine& line) {
 
 int run_report(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
   const auto& command = std::get<ReportCommand>(line.options);
-  const auto profile = read_recording(command.file, reporter, is_live(line, terminal));
+  const auto profile = read_recordings(command.files, reporter, is_live(line, terminal));
   if (!profile) {
     return record::kFailure;
   }
   using report::Format;
-  const auto shown =
-      report::show(*profile, {.view = command.tables,
-                              .text = {.most = command.most, .width = output_width()},
-                              .format = command.json  ? Format::kJson
-                                        : command.csv ? Format::kCsv
-                                                      : Format::kText,
-                              .least = command.least,
-                              .read_source = source_reader(command.file)});
+  const report::ShowOptions options{.view = command.tables,
+                                    .text = {.most = command.most, .width = output_width()},
+                                    .format = command.json  ? Format::kJson
+                                              : command.csv ? Format::kCsv
+                                                            : Format::kText,
+                                    .least = command.least,
+                                    .read_source = source_reader(command.files.front())};
+  const auto before = command.before
+                          ? read_recordings({*command.before}, reporter, is_live(line, terminal))
+                          : std::nullopt;
+  if (command.before && !before) {
+    return record::kFailure;
+  }
+  const auto shown = before ? report::show_difference(*before, *profile, options)
+                            : report::show(*profile, options);
+  const auto name = name_of_recordings(command.files);
   if (const auto* const nothing = std::get_if<report::NothingToShow>(&shown)) {
     const auto hint = command.tables.function.empty()
                           ? std::string{}
                           : function_hint(*profile, command.tables.function);
-    reporter.logger().error("{}: {}", base::printable(command.file),
-                            hint.empty() ? nothing->why : hint);
+    reporter.logger().error("{}: {}", name, hint.empty() ? nothing->why : hint);
     return record::kFailure;
   }
   if (command.tables.view == report::View::kLines && !report::has_lines(*profile)) {
     reporter.logger().info(
-        "{} has no lines: each row is a function; record with --engine auto --lines",
-        base::printable(command.file));
+        "{} has no lines: each row is a function; record with --engine auto --lines", name);
   }
   const auto& text = std::get<std::string>(shown);
   if (command.json || command.csv) {

@@ -4,8 +4,8 @@
 #include "export/deflate.hpp"
 #include "export/flamegraph_page.hpp"
 #include "export/json_text.hpp"
-#include "export/moved_functions.hpp"
 #include "report/machinery.hpp"
+#include "report/moved_functions.hpp"
 #include "report/names.hpp"
 #include "report/pair_numbers.hpp"
 
@@ -27,6 +27,8 @@ namespace pyinject::exports {
 
 namespace {
 
+using report::FunctionKey;
+using report::moved_functions;
 using report::Profile;
 
 constexpr std::uint64_t kCell = 20'000'000;  // nanoseconds

@@ -32,6 +32,8 @@ std::vector<std::string> header_of(View view) {
     case View::kFunctions:
     case View::kLines:
       return {"self%", "self", "python", "native", "kernel", "total%", "total", "function", "file"};
+    case View::kImports:
+      return {"self%", "self", "python", "native", "kernel", "total%", "total", "module", "file"};
     case View::kGil:
       return {"held%", "held", "waited%", "waited", "function", "file", ""};
     case View::kThreads:
@@ -62,7 +64,7 @@ std::vector<std::string> cells_of(const Table& table, const Row& row, View view,
   std::vector<std::string> cells{percent(counts.self()), amount(counts.self()),
                                  amount(counts.python), amount(counts.native),
                                  amount(counts.kernel)};
-  if (view == View::kFunctions || view == View::kLines) {
+  if (is_of_functions(view)) {
     cells.insert(cells.end(), {percent(counts.total), amount(counts.total)});
   }
   cells.insert(cells.end(), {name, place_text(row.file, row.line)});
@@ -85,7 +87,9 @@ Row sum_of_rest(const Table& table, std::size_t shown) {
 }
 
 std::string others_name(View view) {
-  return std::string{view == View::kTasks ? "(no task)" : kNoFunctionName};
+  return std::string{view == View::kTasks     ? "(no task)"
+                     : view == View::kImports ? "(no import)"
+                                              : kNoFunctionName};
 }
 
 std::string table_text(const Table& table, const TextOptions& options) {
@@ -99,7 +103,7 @@ std::string table_text(const Table& table, const TextOptions& options) {
   if (shown < table.rows.size()) {
     auto cells = cells_of(table, sum_of_rest(table, shown), options.view,
                           fmt::format("({} more)", table.rows.size() - shown));
-    if (options.view == View::kFunctions || options.view == View::kLines) {
+    if (is_of_functions(options.view)) {
       cells[5] = cells[6] = "";  // a sum of totals means nothing
     }
     rows.push_back(std::move(cells));
@@ -151,7 +155,7 @@ nlohmann::json row_json(const Row& row, View view) {
   json["python"] = counts.python;
   json["native"] = counts.native;
   json["kernel"] = counts.kernel;
-  if (view == View::kFunctions || view == View::kLines) {
+  if (is_of_functions(view)) {
     json["total"] = counts.total;
   }
   return json;

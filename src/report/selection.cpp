@@ -1,5 +1,6 @@
 #include "report/selection.hpp"
 
+#include "base/source_path.hpp"
 #include "report/names.hpp"
 
 #include <algorithm>
@@ -37,6 +38,34 @@ struct SliceHash {
   }
 };
 
+bool is_import_system(std::string_view file) {
+  return file.starts_with("<frozen importlib._bootstrap");  // and _bootstrap_external
+}
+
+// "json.decoder" for "/usr/lib/python3.14/json/decoder.py", "shop" for "/srv/shop.py".
+std::string module_name(std::string_view file) {
+  constexpr std::string_view kFrozen = "<frozen ";
+  constexpr std::string_view kPackages = "-packages/";
+  if (is_import_system(file)) {
+    return "(import system)";
+  }
+  if (file.starts_with(kFrozen)) {
+    return std::string{file.substr(kFrozen.size(), file.size() - kFrozen.size() - 1)};
+  }
+  auto path = base::short_path(file);
+  if (const auto packages = file.rfind(kPackages); packages != std::string_view::npos) {
+    path = file.substr(packages + kPackages.size());
+  } else if (path == file) {
+    path = file.substr(file.rfind('/') + 1);
+  }
+  for (const std::string_view ending : {".py", "/__init__"}) {
+    path.remove_suffix(path.ends_with(ending) ? ending.size() : 0);
+  }
+  std::string name{path};
+  std::ranges::replace(name, '/', '.');
+  return name;
+}
+
 }  // namespace
 
 RowNames::RowNames(const Profile& profile, const ViewOptions& options, bool lines)
@@ -60,7 +89,8 @@ std::optional<std::uint32_t> RowNames::row_of(std::uint32_t frame) {
     const auto& function = function_of(profile_, frame);
     known = kNoRow;
     if (has_row(function)) {
-      RowKey key{.name = name_of(profile_, function),
+      RowKey key{.name = options_.view == View::kImports ? module_name(function.file)
+                                                         : name_of(profile_, function),
                  .file = file_of(profile_, function),
                  .line = lines_ ? profile_.frames[frame].line : 0};
       const auto [entry, fresh] = rows_.try_emplace(key, static_cast<std::uint32_t>(keys_.size()));
@@ -103,6 +133,32 @@ bool Selection::admits(const Sample& sample) const {
          seconds >= options_.from.value_or(0) && (!options_.until || seconds < *options_.until);
 }
 
+// The modules whose code the stack executes because they are imported, by the frames of that code.
+void Selection::choose_imports(StackFacts& facts) {
+  std::optional<std::uint32_t> module;  // whose code runs, by whatever
+  std::optional<std::uint32_t> system;
+  for (const auto frame : facts.frames) {
+    const auto& function = function_of(profile_, frame);
+    if (function.kind != Kind::kPython) {
+      continue;
+    }
+    if (is_import_system(function.file)) {
+      system = frame;
+      if (module) {
+        facts.path.push_back(*names_.row_of(*std::exchange(module, std::nullopt)));
+      }
+    } else if (function.name == "<module>") {
+      module = frame;
+    }
+  }
+  if (facts.path.empty() && system) {  // it looks for the first module
+    facts.path.push_back(*names_.row_of(*system));
+  }
+  if (!facts.path.empty()) {
+    facts.self = facts.path.front();
+  }
+}
+
 void Selection::choose_rows(StackFacts& facts) {
   bool mine = options_.mine.empty();
   for (const auto frame : facts.frames) {
@@ -118,9 +174,6 @@ void Selection::choose_rows(StackFacts& facts) {
       facts.path.push_back(*row);
     }
   }
-  facts.all = facts.path;
-  std::ranges::sort(facts.all);
-  facts.all.erase(std::unique(facts.all.begin(), facts.all.end()), facts.all.end());
 }
 
 StackFacts Selection::facts_of(std::uint32_t stack, sample::Does does) {
@@ -132,7 +185,10 @@ StackFacts Selection::facts_of(std::uint32_t stack, sample::Does does) {
                       return asked_for_[profile_.frames[frame].function];
                     }));
   if (facts.admitted) {
-    choose_rows(facts);
+    options_.view == View::kImports ? choose_imports(facts) : choose_rows(facts);
+    facts.all = facts.path;
+    std::ranges::sort(facts.all);
+    facts.all.erase(std::unique(facts.all.begin(), facts.all.end()), facts.all.end());
   }
   return facts;
 }

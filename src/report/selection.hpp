@@ -85,6 +85,7 @@ class Selection {
  private:
   [[nodiscard]] std::vector<Slice> slices() const;
   void choose_rows(StackFacts& facts);
+  void choose_imports(StackFacts& facts);
 
   const Profile& profile_;
   const ViewOptions& options_;

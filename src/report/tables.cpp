@@ -42,8 +42,6 @@ class TableMaker {
   std::map<std::uint32_t, Building> tables_;  // by event
 };
 
-bool is_of_functions(View view) { return view == View::kFunctions || view == View::kLines; }
-
 // The row of the views whose rows are not functions; nullopt: the sample has none.
 std::optional<std::uint32_t> TableMaker::group_of(const Slice& slice, const StackFacts& facts) {
   const auto& thread = profile_.threads[slice.thread];
@@ -147,6 +145,10 @@ std::vector<Table> TableMaker::make() {
 
 void Counts::add(Leaf leaf, std::uint64_t weight) {
   (leaf == Leaf::kPython ? python : leaf == Leaf::kKernel ? kernel : native) += weight;
+}
+
+bool is_of_functions(View view) {
+  return view == View::kFunctions || view == View::kLines || view == View::kImports;
 }
 
 std::vector<Table> make_tables(const Profile& profile, const ViewOptions& options) {

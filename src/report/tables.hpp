@@ -49,6 +49,9 @@ struct Table {
   std::optional<Row> others{};  // kPython: samples without a Python function
 };
 
+// Whether the rows of VIEW are functions, or lines or groups of them: they have totals.
+[[nodiscard]] bool is_of_functions(View view);
+
 // A table for each event that has samples; waits come last.
 [[nodiscard]] std::vector<Table> make_tables(const Profile& profile, const ViewOptions& options);
 

@@ -20,9 +20,9 @@ constexpr std::size_t kLongestName = 60;
 }  // namespace
 
 std::string_view name_of(View view) {
-  constexpr std::array<std::string_view, 10> kNames{"functions", "lines", "threads", "processes",
-                                                    "tasks",     "gil",   "tree",    "annotate",
-                                                    "waits",     "events"};
+  constexpr std::array<std::string_view, 11> kNames{"functions", "lines",  "threads", "processes",
+                                                    "tasks",     "gil",    "tree",    "annotate",
+                                                    "waits",     "events", "imports"};
   return kNames.at(static_cast<std::size_t>(view));
 }
 

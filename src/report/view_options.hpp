@@ -19,6 +19,7 @@ enum class View : std::uint8_t {
   kAnnotate,
   kWaits,
   kEvents,
+  kImports,
 };
 
 // Which functions have rows: Python's, to which the time of their C and kernel functions is

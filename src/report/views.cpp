@@ -1,5 +1,6 @@
 #include "report/views.hpp"
 
+#include "report/difference.hpp"
 #include "report/events.hpp"
 #include "report/tables.hpp"
 
@@ -81,6 +82,22 @@ Shown show_annotation(const Profile& profile, const ShowOptions& options) {
 
 bool has_lines(const Profile& profile) {
   return std::ranges::any_of(profile.frames, [](const Frame& frame) { return frame.line != 0; });
+}
+
+Shown show_difference(const Profile& before, const Profile& now, const ShowOptions& options) {
+  auto view_before = options.view;  // its processes had other numbers
+  view_before.pids.clear();
+  view_before.tids.clear();
+  const auto differences = compare(make_tables(before, view_before), make_tables(now, options.view),
+                                   options.view.by_total);
+  if (differences.empty()) {
+    return nothing("the recordings have no samples of the same event");
+  }
+  auto text = options.text;
+  text.view = options.view.view;
+  return options.format == Format::kJson  ? to_json(differences, text)
+         : options.format == Format::kCsv ? to_csv(differences, text)
+                                          : to_text(differences, text);
 }
 
 Shown show(const Profile& profile, const ShowOptions& options) {

@@ -36,6 +36,11 @@ struct NothingToShow {
 [[nodiscard]] std::variant<std::string, NothingToShow> show(const Profile& profile,
                                                             const ShowOptions& options);
 
+// What NOW has more and less than BEFORE, of a view of functions.
+[[nodiscard]] std::variant<std::string, NothingToShow> show_difference(const Profile& before,
+                                                                       const Profile& now,
+                                                                       const ShowOptions& options);
+
 [[nodiscard]] std::string to_text(const std::vector<Tree>& trees, const TextOptions& options);
 [[nodiscard]] std::string to_json(const std::vector<Tree>& trees);
 [[nodiscard]] std::string to_csv(const std::vector<Tree>& trees);

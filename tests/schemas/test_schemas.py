@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from pythons import PATIENCE, REQUIRED, SOURCE, TOOL, Target, python  # noqa: E402
 
 DEBIANS = "/usr/bin/python3"  # has the package; another python3 may be first on PATH
-VIEWS = ("functions", "lines", "threads", "processes", "tasks", "gil", "tree", "waits", "events", "annotate")
+VIEWS = ("functions", "lines", "threads", "processes", "tasks", "gil", "tree", "waits", "events", "imports", "annotate")
 
 # Threads that wait for a lock, sleep and compute, and an asyncio task.
 PROGRAM = """
@@ -83,6 +83,7 @@ class Schemas(unittest.TestCase):
         self.check("stats", "stats.json", self.read("stats"))
         for view in VIEWS:
             self.check("report", view, self.tool("report", "--view", view, "--json", self.path("data")).stdout)
+        self.check("report", "diff", self.tool("report", "--diff", self.path("data"), "--json", self.path("data")).stdout)
         self.tool("export", "-f", "jsonl", "-o", self.path("samples"), "--stats", self.path("stats"), self.path("data"))
         self.check("stats", "export.json", self.read("stats"))
 

@@ -19,7 +19,7 @@ from profile_server import fields, gzip, varint  # noqa: E402
 
 HANG = 200  # seconds: no working command takes as long, even on a busy machine
 CHAIN = ["<module>", "main", "serve", "handle", "work"]  # of the innocent Python, outermost first
-VIEWS = ["functions", "lines", "annotate", "tree", "waits", "events", "threads", "processes", "tasks", "gil"]
+VIEWS = ["functions", "lines", "annotate", "tree", "waits", "events", "threads", "processes", "tasks", "gil", "imports"]
 FORMATS = ["folded", "pprof", "gecko", "speedscope", "jsonl", "perfetto", "otlp"]
 ALL_MARKS = ["--engine", "bpf", "--off-cpu", "--gil", "--tasks", "--lines"]  # so that each view has rows
 MOST_SECONDS = 20  # of CPU time of a reader: ends one that would take minutes, and gigabytes, so that the test fails in time

@@ -72,7 +72,7 @@ constexpr auto kWrong = std::to_array<Wrong>({
     {"why -d 5 -- python3 x.py", "a launched command is recorded whole"},
     {"why --", "no command after '--'"},
     {"flamegraph -- python3 x.py", "perf-pyinject why -o page.html -- COMMAND"},
-    {"report a.data b.data", "give one FILE"},
+    {"flamegraph a.data b.data", "give one FILE"},
     {"why 4711 -u root", "a PID cannot be combined"},
     {"join", "perf-pyinject join PERF_PID"},
     {"dump --core core.1 4711", "--core cannot be combined"},

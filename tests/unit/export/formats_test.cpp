@@ -2,7 +2,7 @@
 
 #include "export/deflate.hpp"
 #include "export/flamegraph.hpp"
-#include "export/moved_functions.hpp"
+#include "report/moved_functions.hpp"
 #include "support/decoded_message.hpp"
 #include "unit/export/made_profile.hpp"
 
@@ -23,6 +23,8 @@
 namespace pyinject::exports {
 namespace {
 
+using report::FunctionKey;
+using report::moved_functions;
 using report::Profile;
 using testing::ElementsAre;
 using testing::HasSubstr;

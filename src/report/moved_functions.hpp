@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-namespace pyinject::exports {
+namespace pyinject::report {
 
 // Kind, name and file of a function.
 using FunctionKey = std::tuple<int, std::string, std::string>;
@@ -19,4 +19,4 @@ using FunctionKey = std::tuple<int, std::string, std::string>;
 [[nodiscard]] std::map<FunctionKey, FunctionKey> moved_functions(
     const std::vector<FunctionKey>& before, const std::vector<FunctionKey>& after);
 
-}  // namespace pyinject::exports
+}  // namespace pyinject::report

@@ -1,4 +1,4 @@
-#include "export/moved_functions.hpp"
+#include "report/moved_functions.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-namespace pyinject::exports {
+namespace pyinject::report {
 
 namespace {
 
@@ -84,4 +84,4 @@ std::map<FunctionKey, FunctionKey> moved_functions(const std::vector<FunctionKey
   return moved;
 }
 
-}  // namespace pyinject::exports
+}  // namespace pyinject::report
