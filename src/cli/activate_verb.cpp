@@ -1,7 +1,7 @@
 #include "base/format.hpp"
 #include "cli/command_line.hpp"
-#include "cli/console.hpp"
 #include "cli/reporter.hpp"
+#include "cli/summary_lines.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
 #include "pyinject/python/detector.hpp"

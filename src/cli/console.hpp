@@ -19,23 +19,6 @@ namespace pyinject::cli {
 [[nodiscard]] std::string format_elapsed(std::chrono::nanoseconds elapsed);
 // Quoted as one word of a shell command line.
 [[nodiscard]] std::string shell_word(const std::string& text);
-// "pid 12: Python 3.14.0: trampoline on, stopped for 37 us"
-[[nodiscard]] std::string activation_line(const targets::ActiveTarget& active);
-// "pid 12: Python 3.14.0: attached read-only (BPF)"
-[[nodiscard]] std::string observation_line(const python::Target& target);
-// The result for one file. DONE: "recorded 2.0 s".
-[[nodiscard]] std::vector<std::string> woven_lines(const record::WovenFile& file,
-                                                   const std::string& done);
-// The counters of --engine bpf, with the samples of other programs in STACKS.
-[[nodiscard]] std::string sampler_line(const record::SamplerStats& stats,
-                                       const perfdata::StackCounts& stacks = {});
-// The same for the trampoline.
-[[nodiscard]] std::string stacks_line(const perfdata::StackCounts& stacks);
-// The lines at the end of a recording. PERF: the user's name for perf; empty: the caller reads the
-// file and removes it, so the lines do not name it.
-[[nodiscard]] std::vector<std::string> summary_lines(const record::RecordSummary& summary,
-                                                     const std::string& perf);
-
 class Console : public record::RecordObserver {
  public:
   // LIVE: draw the progress line. REPORTER: gets the output for programs; nullptr: none.

@@ -1,5 +1,6 @@
 #include "cli/console.hpp"
 
+#include "cli/summary_lines.hpp"
 #include "support/fake_python.hpp"
 
 #include <gmock/gmock.h>
