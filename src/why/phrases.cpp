@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "why/event_rings.hpp"
 #include "why/lines.hpp"
+#include "why/totals.hpp"
 
 #include <fmt/format.h>
 
@@ -27,6 +28,40 @@ std::string short_place(const Spent& spent) {
   return spent.function.empty() ? std::string{"code without Python functions"}
                                 : fmt::format("{} {}:{}", base::printable(spent.function),
                                               base::printable(name), spent.line);
+}
+
+std::string next_of(const Recording& recording, std::string_view next) {
+  return fmt::format(fmt::runtime(next), recording.pid);
+}
+
+std::string dump_of(const Recording& recording) { return next_of(recording, sample::kNextDump); }
+
+std::string record_command(const Recording& recording, std::string_view options) {
+  return fmt::format("perf-pyinject record -p {} --engine bpf {}-- sleep 10", recording.pid,
+                     options);
+}
+
+std::string_view end_name(const Recording& recording) {
+  return recording.executed ? "executed" : "exited";
+}
+
+std::string end_text(const Recording& recording) {
+  return fmt::format("it {} after {:.1f} s of the recording",
+                     recording.executed ? "executed another program" : "exited",
+                     seconds(recording.end - recording.begin));
+}
+
+std::string end_next(const Recording& recording) {
+  return recording.executed ? fmt::format("perf-pyinject why -p {}", recording.pid) : "";
+}
+
+bool descendants_work(const Recording& recording) {
+  return share(static_cast<std::uint64_t>(recording.descendants.on_cpu.count()),
+               recording.end - recording.begin) >= kOfThreadIdle;
+}
+
+std::string descendants_command(const Recording& recording) {
+  return fmt::format("perf-pyinject why -p {} --children", recording.pid);
 }
 
 std::string descendants_text(const Recording& recording, std::uint64_t length) {

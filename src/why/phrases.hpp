@@ -25,6 +25,19 @@ namespace pyinject::why {
 // The same, and where it was seen to wait at last. RECORDING: sorted, as account() leaves it.
 [[nodiscard]] std::string waiter_text(const Recording& recording, std::uint32_t tid);
 
+// What to type next. NEXT: UseFacts::next. OPTIONS end with a blank.
+[[nodiscard]] std::string next_of(const Recording& recording, std::string_view next);
+[[nodiscard]] std::string dump_of(const Recording& recording);
+[[nodiscard]] std::string record_command(const Recording& recording, std::string_view options);
+
+// Of a process that ended before the recording: the stable name, the text, what to type next.
+[[nodiscard]] std::string_view end_name(const Recording& recording);
+[[nodiscard]] std::string end_text(const Recording& recording);
+[[nodiscard]] std::string end_next(const Recording& recording);
+
+// Whether its descendants work.
+[[nodiscard]] bool descendants_work(const Recording& recording);
+[[nodiscard]] std::string descendants_command(const Recording& recording);
 // How many CPUs its descendants use in LENGTH nanoseconds.
 [[nodiscard]] std::string descendants_text(const Recording& recording, std::uint64_t length);
 
