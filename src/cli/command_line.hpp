@@ -127,6 +127,7 @@ struct FlamegraphCommand {
   std::optional<std::string> title{};
   bool sources = true;
   bool open = false;
+  bool wall = false;
 };
 
 struct ReportCommand {

@@ -12,6 +12,7 @@
 #include "pyinject/base/child.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
+#include "report/wall_clock.hpp"
 
 #include <fmt/format.h>
 
@@ -46,6 +47,7 @@ constexpr auto kFlamegraphOptions = std::to_array<Option>({
     under("how", rows::kDuration),
     rows::kFreq,
     rows::kOffCpu,
+    {"--wall", "draw CPU time and waits in one graph, too; implies --off-cpu"},
     rows::kEngine,
     rows::kPerf,
     under("output", rows::kInput),
@@ -93,6 +95,11 @@ void parse_flamegraph(const VerbArguments& arguments, CommandLine& line) {
   command.title = parsed.value("title");
   command.sources = !parsed.has("no-source");
   command.open = parsed.has("open");
+  command.wall = parsed.has("wall");
+  if (command.wall && command.source.record) {
+    command.source.record->flags.off_cpu = true;
+    command.source.record->perf_options.add({"-e", "cpu-clock"});  // its samples have times
+  }
   if (command.open && command.output == "-") {
     throw CommandLineError{"--open needs a file: -o FILE", kUsage};
   }
@@ -156,6 +163,12 @@ int run_flamegraph(const CommandLine& line, Reporter& reporter, const Terminal& 
     title += ", compared with " + title_of(*command.before, *before);
   }
   exports::FlamegraphOptions options{.title = title, .facts = page_facts(profile, live)};
+  const auto facts = facts_of(profile);
+  if (command.wall &&
+      (!report::add_wall_clock(profile) || (before && !report::add_wall_clock(*before)))) {
+    logger.error("--wall needs CPU time and waits: record with -e cpu-clock --off-cpu");
+    return kFailure;
+  }
   if (command.sources) {
     const auto read = live ? source_reader(std::time(nullptr)) : source_reader(command.source.file);
     options.sources = page_sources(profile, read);
@@ -166,8 +179,7 @@ int run_flamegraph(const CommandLine& line, Reporter& reporter, const Terminal& 
     const auto named =
         std::ranges::count(profile.functions, report::Kind::kPython, &report::Function::kind);
     logger.info("{}: {}, names of {}{}; open it in a browser", base::printable(command.output),
-                facts_of(profile),
-                base::counted(static_cast<std::uint64_t>(named), "Python function"),
+                facts, base::counted(static_cast<std::uint64_t>(named), "Python function"),
                 sources_text(options.sources));
   }
   if (command.open) {

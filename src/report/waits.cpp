@@ -55,6 +55,10 @@ std::string what_of(const StackFacts& facts, const std::vector<std::string_view>
 
 }  // namespace
 
+std::string awaited_by(const Profile& profile, const StackFacts& facts) {
+  return what_of(facts, kernel_functions(profile, facts));
+}
+
 WaitTable make_waits(const Profile& profile, const ViewOptions& options) {
   Selection selection{profile, options, true};
   std::map<WaitKey, Waited> rows;

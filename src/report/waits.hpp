@@ -25,6 +25,9 @@ struct WaitTable {
   std::vector<WaitRow> rows;  // the longest first
 };
 
+// WaitRow::what of the stack with FACTS.
+[[nodiscard]] std::string awaited_by(const Profile& profile, const StackFacts& facts);
+
 [[nodiscard]] WaitTable make_waits(const Profile& profile, const ViewOptions& options);
 
 }  // namespace pyinject::report

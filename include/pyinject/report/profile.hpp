@@ -53,7 +53,8 @@ enum class Unit : std::uint8_t {
   kSamples,      // 1 each: the period is a number of events or cycles, or is not recorded
   kNanoseconds,  // the period is time: cpu-clock, task-clock
   kWaits,        // the period is the time that the thread waited: context-switches of --off-cpu
-  kCalls,        // the period is the time that a system call took: record --what io, net, locks
+  kCalls,        // the period is the time that a system call took: record --what io, net, locks;
+                 // or any other time
   kBytes,        // the period is memory that a system call has mapped: record --what memory
 };
 
