@@ -16,6 +16,7 @@ constexpr std::size_t kKilobyte = 1024;
 constexpr events::RingSize kRingOfSwitches{.largest = 2048 * kKilobyte, .smallest = 64 * kKilobyte};
 // With the longest callchains 0.9 s of samples at the default frequency, 90 ms at the highest one.
 constexpr events::RingSize kRingOfSamples{.largest = 256 * kKilobyte, .smallest = 64 * kKilobyte};
+constexpr events::RingSize kRingOfFaults{.largest = 64 * kKilobyte, .smallest = 16 * kKilobyte};
 constexpr std::uint64_t kOfSample =
     PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
 constexpr std::size_t kSampleId = 16;  // of other records: pid, tid, time
@@ -102,31 +103,37 @@ std::variant<EventRings, std::string> EventRings::open(std::chrono::nanoseconds 
   auto fault = events::software_event(PERF_COUNT_SW_PAGE_FAULTS);
   fault.sample_period = kFaultPeriod;
   fault.disabled = 1;
-  auto faults = open_rings(fault, kRingOfSamples);
-  if (auto* const why = std::get_if<std::string>(&faults)) {
-    return std::move(*why);
-  }
+  auto faults = open_rings(fault, kRingOfFaults);
+  auto* const opened = std::get_if<events::ProcessorEvents>(&faults);
   return EventRings{std::get<events::ProcessorEvents>(std::move(switches)),
                     std::get<events::ProcessorEvents>(std::move(clock)),
-                    std::get<events::ProcessorEvents>(std::move(faults))};
+                    opened != nullptr ? std::optional{std::move(*opened)} : std::nullopt};
 }
 
 void EventRings::enable() {
   switches_.enable();
   clock_.enable();
-  faults_.enable();
+  if (faults_) {
+    faults_->enable();
+  }
 }
 
 void EventRings::disable() {
   switches_.disable();
   clock_.disable();
-  faults_.disable();
+  if (faults_) {
+    faults_->disable();
+  }
 }
 
 void EventRings::read(const std::function<void(const RingRecord&)>& take) {
-  for (auto* const events : {&switches_, &clock_, &faults_}) {
+  auto* const faults = faults_ ? &*faults_ : nullptr;
+  for (auto* const events : {&switches_, &clock_, faults}) {
+    if (events == nullptr) {
+      continue;
+    }
     parsed_.at_switch = events == &switches_;
-    parsed_.at_fault = events == &faults_;
+    parsed_.at_fault = events == faults;
     events->read([this, &take](std::span<const std::byte> bytes) {
       if (parse_record(bytes, parsed_)) {
         take(parsed_);

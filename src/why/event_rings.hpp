@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -47,12 +48,12 @@ class EventRings {
 
  private:
   EventRings(events::ProcessorEvents switches, events::ProcessorEvents clock,
-             events::ProcessorEvents faults)
+             std::optional<events::ProcessorEvents> faults)
       : switches_{std::move(switches)}, clock_{std::move(clock)}, faults_{std::move(faults)} {}
   // Each in rings of its own: ids do not tell their samples apart (docs/kernel-notes.md).
   events::ProcessorEvents switches_;
   events::ProcessorEvents clock_;
-  events::ProcessorEvents faults_;
+  std::optional<events::ProcessorEvents> faults_;  // nullopt: there is no memory for their rings
   RingRecord parsed_;
 };
 
