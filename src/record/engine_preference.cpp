@@ -4,6 +4,7 @@
 #include "bpf/greenlet_module.hpp"
 #include "procfs/maps.hpp"
 #include "procfs/stat.hpp"
+#include "pyinject/base/deadline.hpp"
 #include "pyinject/python/stack_reader.hpp"
 #include "pyinject/targets/target_selection.hpp"
 #include "python/layout/version_policy.hpp"
@@ -102,6 +103,29 @@ TrampolineFit fit_of(const python::Target& target) {
   return fit;
 }
 
+// DETECTION: by the trampoline's detector. nullopt: the process is no concern of the choice. One
+// that is not a target has an obstacle.
+std::optional<TrampolineFit> fit_of(base::Pid pid, const python::Detection& detection,
+                                    python::Detector& observer,
+                                    const base::Cancellation& cancellation) {
+  if (const auto* const target = std::get_if<python::Target>(&detection)) {
+    return fit_of(*target);
+  }
+  const auto& refusal = std::get<python::Refused>(detection).refusal;
+  if (concerns_both(refusal.reason)) {
+    return std::nullopt;
+  }
+  const auto observed = observer.detect(pid, cancellation);
+  const auto* const target = std::get_if<python::Target>(&observed);
+  if (target == nullptr) {
+    return std::nullopt;
+  }
+  return TrampolineFit{.pid = pid,
+                       .version = target->version,
+                       .obstacle = fmt::format("{} ({})", python::meaning(refusal.reason),
+                                               python::name(refusal.reason))};
+}
+
 // Sets `forked` of FITS. Reads /proc.
 void count_forked(const std::vector<python::Target>& targets, std::vector<TrampolineFit>& fits) {
   std::vector<base::Pid> pids;
@@ -171,29 +195,22 @@ std::string why_bpf(const RecordPlan& plan, python::Detector& detector,
   const auto patience = plan.whole_system() ? targets::kPatienceUnnamed : targets::kPatienceNamed;
   const auto examined = targets::examine_all(detector, pids, cancellation, patience);
   const auto observer = python::make_detector(python::Purpose::kObserve);
+  const auto deadline = base::Deadline::after(patience);
   std::vector<python::Target> targets;
   std::vector<TrampolineFit> fits;
-  for (std::size_t i = 0; i < pids.size() && !cancellation.stopped(); ++i) {
-    const auto& detection = examined[i].detection;
-    if (const auto* const target = std::get_if<python::Target>(&detection)) {
-      fits.push_back(fit_of(*target));
-      targets.push_back(*target);
+  for (std::size_t i = 0; i < pids.size() && !deadline.expired(); ++i) {
+    if (cancellation.stopped()) {
+      return {};
+    }
+    const auto fit = fit_of(pids[i], examined[i].detection, *observer, cancellation);
+    if (!fit) {
       continue;
     }
-    const auto& refusal = std::get<python::Refused>(detection).refusal;
-    if (concerns_both(refusal.reason)) {
-      continue;
+    if (auto why = why_bpf(*fit); !why.empty()) {
+      return why;
     }
-    const auto observed = observer->detect(pids[i], cancellation);
-    if (const auto* const target = std::get_if<python::Target>(&observed)) {
-      fits.push_back({.pid = pids[i],
-                      .version = target->version,
-                      .obstacle = fmt::format("{} ({})", python::meaning(refusal.reason),
-                                              python::name(refusal.reason))});
-    }
-  }
-  if (cancellation.stopped()) {
-    return {};
+    fits.push_back(*fit);
+    targets.push_back(std::get<python::Target>(examined[i].detection));
   }
   if (!plan.whole_system()) {
     count_forked(targets, fits);
