@@ -67,12 +67,13 @@ std::string why_bpf(const TrampolineFit& target) {
   return {};
 }
 
-// The process is none that the trampoline could be wanted for, or BPF can do no more.
-bool concerns_both(Reason reason) {
-  return python::has_gone(reason) || reason == Reason::kNotPython ||
-         reason == Reason::kKernelThread || reason == Reason::kOwnProcess ||
-         reason == Reason::kNoPermission || reason == Reason::kNotExamined ||
-         reason == Reason::kFinalizing;
+// The process is none that the trampoline could be wanted for, or BPF can do no more. LATE: the
+// trampoline takes processes as soon as they are ready.
+bool concerns_both(Reason reason, bool late) {
+  return python::has_gone(reason) || (late && reason == Reason::kNotInitialized) ||
+         reason == Reason::kNotPython || reason == Reason::kKernelThread ||
+         reason == Reason::kOwnProcess || reason == Reason::kNoPermission ||
+         reason == Reason::kNotExamined || reason == Reason::kFinalizing;
 }
 
 // A server may be idle at one moment and deep in a request at the next.
@@ -93,6 +94,9 @@ void look_at_stacks(const python::Target& target, TrampolineFit& fit) {
 
 TrampolineFit fit_of(const python::Target& target) {
   TrampolineFit fit{.pid = target.id.pid, .version = target.version};
+  if (target.state != python::TrampolineState::kOff) {  // what it may do, it does already
+    return fit;
+  }
   const std::size_t told = target.untested ? 1 : 0;  // of any engine
   if (target.warnings.size() > told) {
     fit.obstacle = target.warnings.back();
@@ -106,13 +110,13 @@ TrampolineFit fit_of(const python::Target& target) {
 // DETECTION: by the trampoline's detector. nullopt: the process is no concern of the choice. One
 // that is not a target has an obstacle.
 std::optional<TrampolineFit> fit_of(base::Pid pid, const python::Detection& detection,
-                                    python::Detector& observer,
+                                    python::Detector& observer, bool late,
                                     const base::Cancellation& cancellation) {
   if (const auto* const target = std::get_if<python::Target>(&detection)) {
     return fit_of(*target);
   }
   const auto& refusal = std::get<python::Refused>(detection).refusal;
-  if (concerns_both(refusal.reason)) {
+  if (concerns_both(refusal.reason, late)) {
     return std::nullopt;
   }
   const auto observed = observer.detect(pid, cancellation);
@@ -202,7 +206,8 @@ std::string why_bpf(const RecordPlan& plan, python::Detector& detector,
     if (cancellation.stopped()) {
       return {};
     }
-    const auto fit = fit_of(pids[i], examined[i].detection, *observer, cancellation);
+    const auto fit =
+        fit_of(pids[i], examined[i].detection, *observer, plan.expects_more(), cancellation);
     if (!fit) {
       continue;
     }
