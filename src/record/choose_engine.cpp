@@ -154,10 +154,12 @@ RecordPlan decided(const RecordPlan& given, python::Detector& detector, base::Lo
 
 std::span<const EngineName> engine_names() { return kEngines; }
 
-RecordResult record(const RecordPlan& given, python::Detector& detector, python::Injector& injector,
-                    base::Logger& logger, RecordObserver& observer,
-                    targets::StopRequests& stop) try {
-  const auto plan = decided(given, detector, logger, stop);
+namespace {
+
+// PLAN: with its engine.
+RecordResult record_decided(const RecordPlan& plan, python::Detector& detector,
+                            python::Injector& injector, base::Logger& logger,
+                            RecordObserver& observer, targets::StopRequests& stop) {
   const auto where = why_unprocessed(plan);
   if (!where.empty() && !check_output(plan, where, logger)) {
     return {};
@@ -188,6 +190,15 @@ RecordResult record(const RecordPlan& given, python::Detector& detector, python:
             plan, std::get<std::unique_ptr<StackSampler>>(std::move(opened)), logger, observer);
       },
       with_copies, logger, stop);
+}
+
+}  // namespace
+
+RecordResult record(const RecordPlan& plan, python::Detector& detector, python::Injector& injector,
+                    base::Logger& logger, RecordObserver& observer,
+                    targets::StopRequests& stop) try {
+  return record_decided(decided(plan, detector, logger, stop), detector, injector, logger, observer,
+                        stop);
 } catch (const std::exception& error) {  // before a recording has begun
   logger.error("{}", error.what());
   return {};

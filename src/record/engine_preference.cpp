@@ -31,7 +31,7 @@ namespace {
 using python::Reason;
 
 constexpr std::size_t kForksMuch = 2;  // children
-constexpr int kLooks = 5;              // at the stacks of a target
+constexpr int kReadsOfStacks = 5;      // at the stacks of a target
 
 std::string why_bpf(const TrampolineFit& target) {
   const auto pid = target.pid.value();
@@ -81,7 +81,7 @@ void look_at_stacks(const python::Target& target, TrampolineFit& fit) {
   auto reader = python::StackReader::of(target);
   auto* const stacks = std::get_if<python::StackReader>(&reader);
   bool main_seen = stacks == nullptr;
-  for (int look = 0; stacks != nullptr && look < kLooks; ++look) {
+  for (int look = 0; stacks != nullptr && look < kReadsOfStacks; ++look) {
     const auto threads = stacks->read();
     const auto main = stacks->main_thread();
     fit.python_threads = std::max(fit.python_threads, threads.size());
@@ -132,10 +132,9 @@ std::optional<TrampolineFit> fit_of(base::Pid pid, const python::Detection& dete
 
 // Sets `forked` of FITS. Reads /proc.
 void count_forked(const std::vector<python::Target>& targets, std::vector<TrampolineFit>& fits) {
-  std::vector<base::Pid> pids;
-  for (const auto& target : targets) {
-    pids.push_back(target.id.pid);
-  }
+  std::vector<base::Pid> pids(targets.size());
+  std::ranges::transform(targets, pids.begin(),
+                         [](const python::Target& target) { return target.id.pid; });
   for (const auto child : targets::children_of(pids)) {
     const auto stat = procfs::read_stat(child);
     for (const auto& target : targets) {
