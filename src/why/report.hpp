@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pyinject::why {
@@ -87,6 +88,12 @@ struct Report {
   perfdata::StackCounts kinds = {};  // of the stacks of the samples
   std::uint64_t lost = 0;
   std::vector<Considered> considered = {};  // the busiest first; empty: it was named alone
+
+  // Adds to UNUSUAL.
+  void note(std::string name, std::string text, std::string next_command) {
+    unusual.push_back(
+        {.name = std::move(name), .text = std::move(text), .next = std::move(next_command)});
+  }
 };
 
 // ACCOUNTS: of RECORDING.

@@ -31,10 +31,6 @@ class Unusuals {
   void add_gaps();
 
  private:
-  void add(std::string name, std::string text, std::string next) {
-    report_.unusual.push_back(
-        {.name = std::move(name), .text = std::move(text), .next = std::move(next)});
-  }
   const Recording& recording_;
   const Accounts& accounts_;
   const Totals& totals_;
@@ -43,7 +39,8 @@ class Unusuals {
 
 void Unusuals::add_descendants() {
   if (descendants_work(recording_) && report_.cause != "nothing" && report_.cause != "child") {
-    add("children", descendants_text(recording_, report_.length), descendants_command(recording_));
+    report_.note("children", descendants_text(recording_, report_.length),
+                 descendants_command(recording_));
   }
 }
 
@@ -57,10 +54,10 @@ void Unusuals::add_gil_hog() {
   }
   for (const auto& [tid, time] : sums) {
     if (tid != 0 && share(time, waited) >= kMost && share(waited, report_.length) >= kLittle) {
-      add("gil_holder",
-          fmt::format("{} has the GIL for {} % of the time that others wait for it",
-                      thread_text(recording_, tid), percent(share(time, waited))),
-          next_of(recording_, sample::kNextGil));
+      report_.note("gil_holder",
+                   fmt::format("{} has the GIL for {} % of the time that others wait for it",
+                               thread_text(recording_, tid), percent(share(time, waited))),
+                   next_of(recording_, sample::kNextGil));
     }
   }
 }
@@ -72,14 +69,15 @@ void Unusuals::add_memory() {
   }
   if (major > 0) {
     const auto rate = static_cast<double>(major) / std::max(seconds(report_.length), 0.001);
-    add("major_faults",
-        fmt::format("{} had to wait for a disk, {:.0f} a second",
-                    base::counted(major, "page fault"), rate),
-        record_command(recording_, "-e major-faults -c 1 "));
+    report_.note("major_faults",
+                 fmt::format("{} had to wait for a disk, {:.0f} a second",
+                             base::counted(major, "page fault"), rate),
+                 record_command(recording_, "-e major-faults -c 1 "));
   }
   if (recording_.swapped_kb > 0) {
-    add("swap", fmt::format("{} MB of its memory are in swap", recording_.swapped_kb / 1024),
-        "vmstat 1");
+    report_.note("swap",
+                 fmt::format("{} MB of its memory are in swap", recording_.swapped_kb / 1024),
+                 "vmstat 1");
   }
 }
 
@@ -101,7 +99,7 @@ void Unusuals::add_growth() {
       fmt::format("its memory grew from {} to {} MB (resident), {} MB/s{}", before / 1024,
                   after / 1024, short_number(rate), new_pages_text(recording_, after - before));
   report_.verdict += "; " + text;
-  add("memory_growth", text, record_command(recording_, "--what alloc "));
+  report_.note("memory_growth", text, record_command(recording_, "--what alloc "));
 }
 
 void Unusuals::add_scheduling() {
@@ -112,21 +110,21 @@ void Unusuals::add_scheduling() {
   }
   if (report_.cause != "preempted" && share(for_cpu, totals_.busy) >= kMuch &&
       share(for_cpu, report_.length) >= kOfThreadIdle) {
-    add("run_queue",
-        fmt::format("its threads were ready to run but without a CPU for {:.1f} s",
-                    seconds(for_cpu)),
-        "uptime");
+    report_.note("run_queue",
+                 fmt::format("its threads were ready to run but without a CPU for {:.1f} s",
+                             seconds(for_cpu)),
+                 "uptime");
   }
   if (recording_.cpu_limit) {
-    add("throttled", limit_text(recording_),
-        fmt::format("grep . {}/cpu.*", base::printable(recording_.cpu_limit->cgroup)));
+    report_.note("throttled", limit_text(recording_),
+                 fmt::format("grep . {}/cpu.*", base::printable(recording_.cpu_limit->cgroup)));
   }
   constexpr double kStolen = 0.05;
   if (recording_.stolen >= kStolen) {
-    add("stolen",
-        fmt::format("the hypervisor gave {} % of this machine's CPU time to others",
-                    percent(recording_.stolen)),
-        "vmstat 1");
+    report_.note("stolen",
+                 fmt::format("the hypervisor gave {} % of this machine's CPU time to others",
+                             percent(recording_.stolen)),
+                 "vmstat 1");
   }
 }
 
@@ -134,32 +132,35 @@ void Unusuals::add_deadlocks() {
   const std::size_t told = report_.cause == "deadlock" ? 1 : 0;
   for (std::size_t i = told; i < recording_.deadlocks.size(); ++i) {
     const auto& deadlock = recording_.deadlocks[i];
-    add("deadlock", fmt::format("{} wait for each other", base::counted(deadlock.size(), "thread")),
-        dump_of(recording_));
+    report_.note("deadlock",
+                 fmt::format("{} wait for each other", base::counted(deadlock.size(), "thread")),
+                 dump_of(recording_));
   }
 }
 
 void Unusuals::add_gaps() {
   constexpr double kMuch = 0.1;
   if (recording_.lost > 0) {
-    add("lost",
-        fmt::format("{} lost: the shares are less certain",
-                    base::counted(recording_.lost, "record")),
-        fmt::format("perf-pyinject why -p {} -F 99", recording_.pid));
+    report_.note("lost",
+                 fmt::format("{} lost: the shares are less certain",
+                             base::counted(recording_.lost, "record")),
+                 fmt::format("perf-pyinject why -p {} -F 99", recording_.pid));
   }
   if (const auto lacks = perfdata::incompleteness(accounts_.kinds, false); !lacks.empty()) {
-    add("stacks", lacks, dump_of(recording_));
+    report_.note("stacks", lacks, dump_of(recording_));
   }
   if (recording_.cut) {
-    add("cut", std::string{kCutText}, fmt::format("perf-pyinject why -p {} -d 1", recording_.pid));
+    report_.note("cut", std::string{kCutText},
+                 fmt::format("perf-pyinject why -p {} -d 1", recording_.pid));
   }
   if ((recording_.exited || recording_.executed) && report_.cause != end_name(recording_)) {
-    add(std::string{end_name(recording_)}, end_text(recording_), end_next(recording_));
+    report_.note(std::string{end_name(recording_)}, end_text(recording_), end_next(recording_));
   }
   const auto all = std::accumulate(totals_.times.begin(), totals_.times.end(), std::uint64_t{0});
   const auto unknown = totals_.of(Use::kUnknown);
   if (share(unknown, all) >= kMuch) {
-    add("unknown",
+    report_.note(
+        "unknown",
         fmt::format("{} % of the time is unknown{}", percent(share(unknown, all)),
                     recording_.kernel_names ? "" : ": the kernel hides the names of its functions"),
         recording_.kernel_names ? fmt::format("perf-pyinject why -p {} -d 30", recording_.pid)

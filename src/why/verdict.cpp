@@ -70,10 +70,6 @@ class Judge {
     report_.verdict = std::move(verdict);
     report_.next = std::move(next);
   }
-  void add(std::string name, std::string text, std::string next) {
-    report_.unusual.push_back(
-        {.name = std::move(name), .text = std::move(text), .next = std::move(next)});
-  }
   const Recording& recording_;
   const Accounts& accounts_;
   const Totals& totals_;
@@ -223,7 +219,7 @@ bool Judge::judge_loops(const std::vector<LoopBlock>& blocks) {
       cause = true;
       set("event_loop", "blocked event loop: " + text, dump_of(recording_));
     } else {
-      add("event_loop", text, dump_of(recording_));
+      report_.note("event_loop", text, dump_of(recording_));
     }
   }
   return cause;
