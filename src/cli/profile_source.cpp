@@ -261,6 +261,9 @@ std::vector<std::string> recordings_of(const std::vector<std::string>& words) {
       return file.ends_with(".names") ||
              (file.ends_with(kRaw) && all.contains(file.substr(0, file.size() - kRaw.size())));
     });
+    if (files.empty()) {
+      throw base::Error{"no file matches " + base::printable(words.front())};
+    }
   }
   return files;
 }
