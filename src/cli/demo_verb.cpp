@@ -192,7 +192,9 @@ int run_demo(const CommandLine& line, Reporter& /*reporter*/, const Terminal& /*
   targets::StopSignals signals;
   const base::ScratchDirectory directory{"-demo-"};
   const auto file = directory.path() + "/shop.py";
-  std::ofstream{file} << kDemoService;
+  if (!(std::ofstream{file} << kDemoService << std::flush)) {
+    throw base::SystemError{"cannot write " + file, errno};
+  }
   Service service{python, file};
   service.wait_until_ready();
   const std::vector<std::vector<std::string>> commands{
