@@ -132,8 +132,8 @@ void JsonLogger::log(const targets::Event& event) {
   write_line(object);
 }
 
-Reporter::Reporter(std::string verb, const ReportOptions& options, base::LogLevel most, bool color)
-    : options_{options}, text_{most, color}, json_{most} {
+Reporter::Reporter(std::string verb, ReportOptions options, base::LogLevel most, bool color)
+    : options_{std::move(options)}, text_{most, color}, json_{most} {
   report_.verb = std::move(verb);
   report_.begun = std::chrono::system_clock::now();
 }

@@ -27,7 +27,7 @@ class JsonLogger : public base::Logger {
 // One run of the tool.
 class Reporter {
  public:
-  Reporter(std::string verb, const ReportOptions& options, base::LogLevel most, bool color);
+  Reporter(std::string verb, ReportOptions options, base::LogLevel most, bool color);
 
   [[nodiscard]] base::Logger& logger();
   // Several threads may call it, but not concurrently.
@@ -46,7 +46,7 @@ class Reporter {
   [[nodiscard]] int finish(int status);
 
  private:
-  const ReportOptions& options_;
+  ReportOptions options_;
   base::StderrLogger text_;
   JsonLogger json_;
   record::StatsReport report_;
