@@ -379,6 +379,9 @@ std::string page_facts(const report::Profile& profile, bool live) {
     facts += fmt::format(" · {:%Y-%m-%d %H:%M:%S} UTC",
                          fmt::gmtime(static_cast<std::time_t>(*begin / kSecond)));
   }
+  if (!profile.engine.empty()) {
+    facts += " · " + profile.engine + " engine";
+  }
   return facts + " · perf-pyinject " PYINJECT_VERSION;
 }
 

@@ -271,11 +271,13 @@ void LiveSampler::on_wait(const sample::Stack& stack, nanoseconds length) {
 }
 
 report::Profile LiveSampler::kept() {
-  return std::move(*kept_).finish(
+  auto profile = std::move(*kept_).finish(
       [this](std::uint32_t pid, std::uint32_t tid) {
         return KeptSamples::Names{profile_.names().thread(pid, tid), profile_.names().process(pid)};
       },
       lost());
+  profile.engine = no_bpf_.empty() ? "BPF" : "";
+  return profile;
 }
 
 void LiveSampler::collect() {

@@ -252,6 +252,13 @@ std::string CodePlaces::name_by_map(const Place& place) const {
   return symbol == nullptr ? "" : std::string{symbol->name};
 }
 
+// The trampoline's functions have code, and a perf map that names it: /tmp/perf-PID.map, or its
+// copy in FILE.names/python-PID. Those that BPF read are in FILE.names/python.
+bool CodePlaces::is_trampoline(const Place& place) const {
+  const auto& path = objects_[place.object].object.path;
+  return place.kind == PlaceKind::kPerfMap || path.find(".names/python-") != std::string::npos;
+}
+
 std::vector<std::uint32_t> CodePlaces::name_all(Profile& profile) {
   std::vector<std::string> names(places_.size());
   name_by_files(names);
@@ -277,6 +284,9 @@ std::vector<std::uint32_t> CodePlaces::name_all(Profile& profile) {
     }
     std::uint32_t line = 0;
     if (auto python = parse_python_symbol(name)) {
+      if (profile.engine.empty() || is_trampoline(place)) {
+        profile.engine = is_trampoline(place) ? "trampoline" : "BPF";
+      }
       function.kind = Kind::kPython;
       function.name = std::move(python->name);
       function.file = std::move(python->file);

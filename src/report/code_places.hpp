@@ -92,6 +92,7 @@ class CodePlaces {
   [[nodiscard]] std::optional<elf::ElfFile> open(const unwind::MappedFile& file);
   void name_by_files(std::vector<std::string>& names);
   [[nodiscard]] std::string name_by_map(const Place& place) const;
+  [[nodiscard]] bool is_trampoline(const Place& place) const;
 
   const unwind::AddressSpaces& spaces_;
   weave::OwnFiles own_;

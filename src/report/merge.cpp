@@ -127,6 +127,10 @@ Profile merge(std::vector<Profile> profiles) {
   const bool same = std::ranges::all_of(
       profiles, [&](const Profile& profile) { return profile.clock.id == first.id; });
   merged.clock = same ? first : Clock{};
+  const auto& engine = profiles.front().engine;
+  const bool alike = std::ranges::all_of(
+      profiles, [&](const Profile& profile) { return profile.engine == engine; });
+  merged.engine = alike ? engine : "";
   return merged;
 }
 

@@ -162,6 +162,7 @@ report::Profile Builder::build() && {
     profile.notes.emplace_back(kCutText);
   }
   profile.clock = report::monotonic_clock();
+  profile.engine = "BPF";
   return profile;
 }
 

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
 #include "support/child_process.hpp"
+#include "support/page.hpp"
 #include "support/paths.hpp"
 #include "support/python_process.hpp"
 #include "support/shared.hpp"
@@ -316,6 +317,8 @@ TEST_P(Pictures, AreMadeByOneCommand) {
   EXPECT_EQ(drawn.status, ExitStatus{}) << drawn.err;
   EXPECT_THAT(drawn.err, HasSubstr(page + ": "));
   EXPECT_THAT(base::read_file(page).value_or(""), StartsWith("<!DOCTYPE html>"));
+  EXPECT_THAT(data_of_page(page).at("facts").get<std::string>(),
+              HasSubstr(GetParam().engine == "bpf" ? " BPF engine " : " trampoline engine "));
   EXPECT_TRUE(std::filesystem::is_empty(temporary.path())) << "the recording is still there";
   EXPECT_FALSE(std::filesystem::exists(directory() / "home")) << "perf's cache has grown";
 }

@@ -114,6 +114,8 @@ struct Profile {
 
   std::uint64_t lost = 0;  // samples
 
+  // Who read the Python functions, "BPF" or "trampoline"; empty: nobody did, or it is unknown.
+  std::string engine;
   // Why the profile may be incomplete, a sentence each: lost samples, damage, names not found.
   std::vector<std::string> notes;
 };
