@@ -66,10 +66,14 @@ def toggle(page):
     page.press("4")
     check(0 not in page.evaluate(kinds), "native mode shows Python functions")
     page.press("1")
-    page.press("t")
-    names = page.evaluate("page.panes[0].tree.children[0].map(node => page.panes[0].tree.name(node))")
-    check(len(names) >= 2, "by thread: %s" % names)
-    check(total(page) == before, "by thread loses samples")
+    shown = {}
+    for grouping in ("groups", "threads"):
+        page.press("t")
+        shown[grouping] = page.evaluate("page.panes[0].tree.children(0).map(node => page.panes[0].tree.name(node))")
+        check(page.evaluate("page.settings.grouping") == grouping, "t does not show " + grouping)
+        check(total(page) == before, grouping + " lose samples")
+    check(len(shown["groups"]) < len(shown["threads"]), "by group and by thread: %s" % shown)
+    check(any(name.endswith(" threads)") for name in shown["groups"]), "groups: %s" % shown["groups"])
     page.press("t")
     page.press("i")
     check(page.evaluate("page.settings.direction") == "icicle", "i does not turn the graph")

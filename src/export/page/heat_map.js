@@ -29,7 +29,7 @@ class HeatMap {
     const counts = events.filter(one => profile.events[one].unit !== 'ns');
     const counted = counts.length > 0 ? counts : events;
     for (let i = 0; i < cell.length; ++i) {
-      if (!old[i] && counted.includes(event[i]) && (wanted < 0 || thread[i] === wanted)) {
+      if (!old[i] && counted.includes(event[i]) && profile.isOf(thread[i], wanted)) {
         this.heat[cell[i]] += weight[i];
       }
     }

@@ -5,6 +5,9 @@ class Page {
       mode: 'program', grouping: 'merged', thread: -1, event: '0', direction: 'flame', comparison: 'relative',
       from: null, to: null,
     };
+    if (profile.events[0]?.name === 'wall clock' && profile.groups.length > 1) {
+      this.settings.grouping = 'groups';  // else threads that only wait hide the others
+    }
     this.pattern = null;
     this.dark = matchMedia('(prefers-color-scheme: dark)').matches;
     this.panes = [];
@@ -29,6 +32,11 @@ class Page {
     }
     const threads = element('thread');
     threads.append(new Option('All threads', '-1'));
+    profile.groups.forEach(({count}, group) => {
+      if (count > 1) {
+        threads.append(new Option(profile.threadName(profile.threads.length + group), profile.threads.length + group));
+      }
+    });
     profile.threads.forEach((_, index) => threads.append(new Option(profile.threadName(index), index)));
     const add = (label, value, title) => {
       const button = Object.assign(document.createElement('button'), {textContent: label, title});
@@ -205,7 +213,7 @@ class Page {
       '2': () => this.choose({mode: 'mixed'}),
       '3': () => this.choose({mode: 'python'}),
       '4': () => this.choose({mode: 'native'}),
-      't': () => this.choose({grouping: settings.grouping === 'merged' ? 'threads' : 'merged'}),
+      't': () => this.choose({grouping: {merged: 'groups', groups: 'threads', threads: 'merged'}[settings.grouping]}),
       'i': () => this.choose({direction: settings.direction === 'flame' ? 'icicle' : 'flame'}),
       'h': () => this.toggleSide('hot'),
       's': () => this.profile.sources.length > 0 && this.toggleSide('source'),

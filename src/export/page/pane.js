@@ -1,6 +1,9 @@
 const kRow = 18;     // pixels
 const kLeast = 0.4;  // narrower functions are not drawn
-const HUE = [207, 38, 8, 285, 150];
+// Hue, saturation and lightness of KIND and of waits; the text on them is dark. Two of them differ by 22 or more (CIEDE2000), by 11 or
+// more for people who see no red, no green or no blue (simulated as in Machado et al. 2009).
+const PAINT = [[216, 88, 62], [53, 92, 66], [16, 92, 54], [0, 0, 55], [132, 42, 71]];
+const WAIT_PAINT = [320, 70, 82];
 
 // A graph of one event.
 class Pane {
@@ -40,7 +43,7 @@ class Pane {
     this.tree = new Tree(this.page.profile, this.page.settings, this.event);
     this.zoomed = 0;
     for (const name of path) {
-      const next = this.tree.children[this.zoomed]?.find(child => this.tree.name(child) === name);
+      const next = this.tree.children(this.zoomed).find(child => this.tree.name(child) === name);
       if (next === undefined) {
         break;
       }
@@ -121,7 +124,7 @@ class Pane {
     while (left.length > 0) {
       const node = left.pop();
       visit(node, (tree.begin[node] - tree.begin[zoomed]) * scale, tree.total[node] * scale);
-      for (const child of tree.children[node] ?? []) {
+      for (let child = tree.first[node]; child > 0; child = tree.next[child]) {
         if (tree.total[child] * scale >= kLeast) {
           left.push(child);
         }
@@ -133,7 +136,7 @@ class Pane {
     const {tree, page} = this;
     const dark = page.dark;
     if (this.found?.[node] & 1) {
-      return dark ? 'hsl(305 70% 45%)' : 'hsl(305 90% 70%)';
+      return '#000';
     }
     if (tree.profile.compares) {
       const growth = tree.growth(node);
@@ -143,14 +146,16 @@ class Pane {
       }
       return `hsl(${growth > 0 ? 2 : 215} ${40 + 50 * strength}% ${dark ? 30 + 15 * strength : 90 - 35 * strength}%)`;
     }
-    const kind = tree.kind(node);
+    const [hue, saturation, lightness] = tree.waits(node) ? WAIT_PAINT : PAINT[node === 0 ? 3 : tree.kind(node)];
     let hash = 0;
     for (const character of tree.name(node)) {
       hash = (hash * 31 + character.charCodeAt(0)) & 0xffff;
     }
-    const shade = (hash % 12) - 6;
-    const saturation = kind === 3 || tree.function[node] < 0 ? 12 : 65;
-    return `hsl(${HUE[kind] + (hash >> 8) % 10} ${saturation}% ${(dark ? 34 : 72) + shade}%)`;
+    return `hsl(${hue + (hash >> 8) % 7} ${saturation}% ${lightness + hash % 7 - 3}%)`;
+  }
+
+  colourOfText(node) {
+    return this.found?.[node] & 1 || (this.page.dark && this.tree.profile.compares) ? '#f4f4f4' : '#111';
   }
 
   draw() {
@@ -173,7 +178,7 @@ class Pane {
         context.strokeRect(x + 0.5, y + 0.5, Math.max(w - 1.6, 1), kRow - 2);
       }
       if (w > 24) {
-        context.fillStyle = dark ? '#f4f4f4' : '#111';
+        context.fillStyle = this.colourOfText(node);
         context.fillText(this.fit(tree.label(node), w - 8), x + 4, y + kRow / 2);
       }
     });
@@ -239,13 +244,13 @@ class Pane {
     const down = this.page.settings.direction === 'flame' ? 'ArrowDown' : 'ArrowUp';
     if (key === 'ArrowUp' || key === 'ArrowDown') {
       const next = key === down ? tree.parent[selected]
-          : (tree.children[selected] ?? []).reduce((best, child) => best < 0 || tree.total[child] > tree.total[best] ? child : best, -1);
+          : tree.children(selected).reduce((best, child) => best < 0 || tree.total[child] > tree.total[best] ? child : best, -1);
       if (next >= 0) {
         this.select(next);
       }
       return;
     }
-    const neighbours = tree.children[tree.parent[selected]] ?? [];
+    const neighbours = tree.children(tree.parent[selected]);
     const next = neighbours[neighbours.indexOf(selected) + (key === 'ArrowLeft' ? -1 : 1)];
     if (next !== undefined) {
       this.select(next);

@@ -23,6 +23,8 @@ class Profile {
     this.notes = data.notes;
     this.events = data.events;        // {name, label, unit: samples, bytes, ns (waits) or calls (also ns), seconds: of a sample, before: of an older one; 0: no time}
     this.threads = data.threads;
+    this.groups = [];                 // of threads whose names differ only in digits: {name, count, first}
+    this.groupOf = Profile.group(this.threads, this.groups);  // by thread
     this.functions = data.functions;  // {kind: [], part: [], name: [], file: []}
     this.frames = data.frames;        // {function: [], line: []}
     this.cell = data.cell;            // seconds
@@ -41,9 +43,30 @@ class Profile {
     order.forEach((id, position) => this.rank[id] = position);
   }
 
+  static group(threads, groups) {
+    const known = new Map();
+    return threads.map(({name}, thread) => {
+      const pattern = name.replace(/\d+/g, '*');
+      const group = known.get(pattern) ?? groups.push({name: pattern, count: 0, first: thread}) - 1;
+      known.set(pattern, group);
+      ++groups[group].count;
+      return group;
+    });
+  }
+
+  // INDEX: of a thread; from the number of threads on: of a group of threads.
   threadName(index) {
-    const {pid, tid, name} = this.threads[index];
+    const group = this.groups[index - this.threads.length];
+    if (group?.count > 1) {
+      return `${group.name} (${group.count} threads)`;
+    }
+    const {pid, tid, name} = this.threads[group?.first ?? index];
     return `${name} ${pid === tid ? pid : `${pid}/${tid}`}`;
+  }
+
+  // WANTED: as in threadName(); -1: all threads.
+  isOf(thread, wanted) {
+    return wanted < 0 || thread === wanted || this.groupOf[thread] === wanted - this.threads.length;
   }
 
   place(id, line) {

@@ -34,10 +34,9 @@ class SourceView {
     const {profile, settings} = this.page;
     const {samples, caller, frame, frames, functions} = profile;
     const weights = new Map();  // of stacks
-    const wanted = settings.thread;
     for (let i = 0; i < samples.stack.length; ++i) {
       const outside = settings.from !== null && (samples.cell[i] < settings.from || samples.cell[i] >= settings.to);
-      if (samples.event[i] === event && !samples.old[i] && !outside && (wanted < 0 || samples.thread[i] === wanted)) {
+      if (samples.event[i] === event && !samples.old[i] && !outside && profile.isOf(samples.thread[i], settings.thread)) {
         weights.set(samples.stack[i], (weights.get(samples.stack[i]) ?? 0) + samples.weight[i]);
       }
     }

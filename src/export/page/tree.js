@@ -11,31 +11,48 @@ class Tree {
     this.unit = profile.events[event].unit;
     this.seconds = profile.events[event].seconds;
     this.secondsBefore = profile.events[event].before;
-    this.function = [-1];  // below 0: a thread, -2 - its index
+    this.function = [-1];  // below 0: a thread, or a group of them: -2 - its index, as Profile.threadName() has it
     this.lines = [];  // by node: pairs of a line and its weight
     this.parent = [-1];
     this.depth = [0];
     this.self = [0];
     this.old = [0];
-    this.spent = [];  // of `self`: node, use, weight, one after the other
-    this.known = new Map();
+    this.table = new Int32Array(1024);  // nodes by parent and function, open addressing; 0: free
     this.collect(event);
     this.sum();
     this.lay();
   }
 
+  slot(parent, id) {
+    const hash = Math.imul(parent, 0x9e3779b1) ^ Math.imul(id, 0x85ebca6b);
+    const mask = this.table.length - 1;
+    let slot = (hash ^ hash >>> 15) & mask;
+    for (let node = this.table[slot]; node !== 0; node = this.table[slot]) {
+      if (this.parent[node] === parent && this.function[node] === id) {
+        break;
+      }
+      slot = (slot + 1) & mask;
+    }
+    return slot;
+  }
+
   child(parent, id) {
-    const key = parent * (this.profile.functions.name.length + this.profile.threads.length + 2) +
-        (id >= 0 ? id : this.profile.functions.name.length - id);
-    let node = this.known.get(key);
-    if (node === undefined) {
-      node = this.function.length;
-      this.known.set(key, node);
-      this.function.push(id);
-      this.parent.push(parent);
-      this.depth.push(this.depth[parent] + 1);
-      this.self.push(0);
-      this.old.push(0);
+    const slot = this.slot(parent, id);
+    if (this.table[slot] !== 0) {
+      return this.table[slot];
+    }
+    const node = this.function.length;
+    this.table[slot] = node;
+    this.function.push(id);
+    this.parent.push(parent);
+    this.depth.push(this.depth[parent] + 1);
+    this.self.push(0);
+    this.old.push(0);
+    if (2 * node > this.table.length) {
+      this.table = new Int32Array(4 * this.table.length);
+      for (let each = 1; each <= node; ++each) {
+        this.table[this.slot(this.parent[each], this.function[each])] = each;
+      }
     }
     return node;
   }
@@ -52,15 +69,19 @@ class Tree {
   collect(event) {
     const {profile, settings} = this;
     const {cell, thread, event: events, stack, use, weight, old} = profile.samples;
-    const apart = settings.grouping === 'threads';
+    const apart = settings.grouping !== 'merged';
+    const owner = settings.grouping === 'groups' ? profile.groupOf.map(group => profile.threads.length + group)
+        : profile.threads.map((_, index) => index);
     const groups = new Map();  // samples
     for (let i = 0; i < stack.length; ++i) {
       const outside = settings.from !== null && !old[i] && (cell[i] < settings.from || cell[i] >= settings.to);
-      if (events[i] === event && !outside && (settings.thread < 0 || thread[i] === settings.thread)) {
-        const group = apart ? thread[i] : -1;
+      if (events[i] === event && !outside && profile.isOf(thread[i], settings.thread)) {
+        const group = apart ? owner[thread[i]] : -1;
         groups.get(group)?.push(i) ?? groups.set(group, [i]);
       }
     }
+    this.nodeOf = new Int32Array(stack.length);  // by sample; -1: SETTINGS do not select it, or it is of an older recording
+    this.nodeOf.fill(-1);
     const nodes = new Int32Array(profile.frame.length);  // of this tree, by stack; -1: not yet
     const weights = new Float64Array(nodes.length);      // of each stack
     const program = settings.mode === 'program';
@@ -72,7 +93,7 @@ class Tree {
         const node = program ? this.showProgram(nodes, stack[i], profile.uses[use[i]]) : this.show(nodes, stack[i]);
         (old[i] ? this.old : this.self)[node] += weight[i];
         if (!old[i]) {
-          this.spent.push(node, use[i], weight[i]);
+          this.nodeOf[i] = node;
           weights[stack[i]] += weight[i];
         }
       }
@@ -136,21 +157,23 @@ class Tree {
     if (python[stack] === 0) {
       return this.show(nodes, stack);
     }
-    const child = (node, inner) => this.child(node, frames.function[frame[inner]]);
     const path = [];
     let inner = python[stack];
     for (; nodes[inner] < 0; inner = python[caller[inner]]) {
       path.push(inner);
     }
     let node = nodes[inner];
-    while (path.length > 0) {
-      const next = path.pop();
+    for (let i = path.length - 1; i >= 0; --i) {
+      const next = path[i];
       const between = called[caller[next]];
-      node = child(between === 0 ? node : child(node, between), next);
+      if (between !== 0) {
+        node = this.child(node, frames.function[frame[between]]);
+      }
+      node = this.child(node, frames.function[frame[next]]);
       nodes[next] = node;
     }
     const innermost = called[stack] || (use === 'c' ? possible[stack] : 0);
-    return innermost === 0 || use === 'python' || use === 'undecided' ? node : child(node, innermost);
+    return innermost === 0 || use === 'python' || use === 'undecided' ? node : this.child(node, frames.function[frame[innermost]]);
   }
 
   sum() {
@@ -158,10 +181,13 @@ class Tree {
     this.before = Float64Array.from(this.old);
     this.height = 1;
     this.uses = this.profile.uses.map(() => new Float64Array(this.self.length));  // of `total`, by use and node
-    for (let i = 0; i < this.spent.length; i += 3) {
-      this.uses[this.spent[i + 1]][this.spent[i]] += this.spent[i + 2];
+    const {use, weight} = this.profile.samples;
+    for (let i = 0; i < use.length; ++i) {
+      if (this.nodeOf[i] >= 0) {
+        this.uses[use[i]][this.nodeOf[i]] += weight[i];
+      }
     }
-    this.spent = null;
+    this.nodeOf = null;
     for (let node = this.function.length - 1; node > 0; --node) {
       this.total[this.parent[node]] += this.total[node];
       this.before[this.parent[node]] += this.before[node];
@@ -172,26 +198,48 @@ class Tree {
     }
   }
 
-  rank(node) {
-    const id = this.function[node];
-    return id >= 0 ? this.profile.rank[id] : id;
-  }
-
   // Where each function begins, in units of weight, and the callees of each one by name.
   lay() {
-    const count = this.function.length;
-    this.begin = new Float64Array(count);
-    this.children = Array.from({length: count}, () => null);
-    for (let node = 1; node < count; ++node) {
-      (this.children[this.parent[node]] ??= []).push(node);
+    const {rank, threads, groups} = this.profile;
+    const least = -2 - threads.length - groups.length;
+    const places = new Int32Array(rank.length - least + 1);  // a counting sort by name
+    const key = id => (id >= 0 ? rank[id] : id) - least;
+    for (const id of this.function) {
+      ++places[key(id) + 1];
     }
+    for (let i = 1; i < places.length; ++i) {
+      places[i] += places[i - 1];
+    }
+    const count = this.function.length;
+    const sorted = new Int32Array(count);
+    for (let node = 0; node < count; ++node) {
+      sorted[places[key(this.function[node])]++] = node;
+    }
+    this.first = new Int32Array(count);  // child; 0: none
+    this.next = new Int32Array(count);   // sibling
+    for (let i = count - 1; i >= 0; --i) {
+      const node = sorted[i];
+      if (node > 0) {
+        this.next[node] = this.first[this.parent[node]];
+        this.first[this.parent[node]] = node;
+      }
+    }
+    this.begin = new Float64Array(count);
     for (let node = 0; node < count; ++node) {
       let begin = this.begin[node];
-      for (const child of this.children[node]?.sort((a, b) => this.rank(a) - this.rank(b)) ?? []) {
+      for (let child = this.first[node]; child > 0; child = this.next[child]) {
         this.begin[child] = begin;
         begin += this.total[child];
       }
     }
+  }
+
+  children(node) {
+    const result = [];
+    for (let child = this.first[node] ?? 0; child > 0; child = this.next[child]) {
+      result.push(child);
+    }
+    return result;
   }
 
   name(node) {
@@ -214,6 +262,12 @@ class Tree {
   kind(node) {
     const id = this.function[node];
     return id >= 0 ? this.profile.functions.kind[id] : 4;
+  }
+
+  // What a thread waits for: an innermost box of `--wall`.
+  waits(node) {
+    const id = this.function[node];
+    return id >= 0 && this.profile.functions.file[id] === '[waits]';
   }
 
   amount(weight, seconds = this.seconds) {
@@ -258,7 +312,7 @@ class Tree {
     const id = this.function[node];
     const lines = [this.name(node)];
     if (id >= 0) {
-      lines.push(`${this.profile.place(id, this.line(node))} (${KIND[this.kind(node)]})`);
+      lines.push(`${this.profile.place(id, this.line(node))} (${this.waits(node) ? 'wait' : KIND[this.kind(node)]})`);
     }
     lines.push(`total: ${this.amount(this.total[node])}, ${this.share(this.total[node])}`);
     lines.push(`self: ${this.amount(this.self[node])}, ${this.share(this.self[node])}`);
