@@ -47,6 +47,9 @@ def main():
         server = gevent.server.StreamServer(("127.0.0.1", 0), handle)
         server.start()
         gevent.spawn(client, server.server_port)
+    if sys.argv[1] == "pool":
+        pool = gevent.get_hub().threadpool
+        gevent.joinall([pool.spawn(time.sleep, 0.1) for i in range(5)])
     gevent.spawn(print, "ready", flush=True)
     gevent.sleep(100000)
 thread = threading.Thread(target=main)
@@ -100,6 +103,12 @@ TEST_P(WhyGreenlets, ListsThoseThatAreSuspended) {
   EXPECT_EQ(
       first.at("frames").back(),
       json({{"kind", "python"}, {"function", "wait_forever"}, {"file", "<string>"}, {"line", 4}}));
+}
+
+TEST_P(WhyGreenlets, TakeThreadsOfThePoolThatWaitForWorkForIdle) {
+  const auto report = why_of("pool");
+  EXPECT_EQ(report.at("cause"), "nothing") << report.at("verdict");
+  EXPECT_THAT(report.dump(), HasSubstr("acquire_with_timeout"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, WhyGreenlets, testing::Values(13, 14),

@@ -39,6 +39,7 @@ struct Purpose {
 };
 constexpr auto kThreading = "threading.py";
 constexpr auto kFutures = "concurrent/futures/_base.py";
+constexpr auto kGevent = "gevent/_threading.py";
 constexpr std::array kPurposes = std::to_array<Purpose>({
     {kThreading, "Condition.wait", Wait::Kind::kCondition, "Condition"},
     {kThreading, "Condition.wait_for", Wait::Kind::kCondition, "Condition"},
@@ -54,6 +55,10 @@ constexpr std::array kPurposes = std::to_array<Purpose>({
     {"queue.py", "Queue.join", Wait::Kind::kQueue, "Queue"},
     {kFutures, "Future.result", Wait::Kind::kFuture, "Future"},
     {kFutures, "Future.exception", Wait::Kind::kFuture, "Future"},
+    // The threads of gevent's pool, which wait for work.
+    {kGevent, "acquire_with_timeout", Wait::Kind::kLock, "_thread.lock"},
+    {kGevent, "_Condition.wait", Wait::Kind::kCondition, "_Condition"},
+    {kGevent, "Queue.get", Wait::Kind::kQueue, "Queue"},
 });
 
 bool is_file(std::string_view path, std::string_view file) {
@@ -306,7 +311,7 @@ std::optional<RawWait> LockWalk::wait(std::span<const NamedFrame> frames,
   if (!lock && !joins(frames.front(), futex)) {
     return std::nullopt;
   }
-  if (auto purpose = find_purpose(frames)) {
+  if (auto purpose = find_purpose(frames); purpose && purpose->kind != Wait::Kind::kLock) {
     return purpose;
   }
   return lock ? std::optional{RawWait{.kind = Wait::Kind::kLock,
