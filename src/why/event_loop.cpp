@@ -13,7 +13,7 @@ enum class Where { kNoLoop, kLoop, kCallback };
 // Below this function there is nothing but the loop, or a callback: trio's tasks, and all that
 // asyncio runs by a loop without Python functions, such as uvloop's.
 bool is_bottom(std::string_view function, std::string_view file) {
-  return is_trio(function, file) ||
+  return (function == "unrolled_run" && is_of_trio(file)) ||
          (function == "Runner.run" && file.ends_with("asyncio/runners.py"));
 }
 
@@ -32,8 +32,7 @@ Where where(const Recording& recording, std::uint32_t stack) {
     if (found == Where::kNoLoop && is_bottom(function, file)) {
       return callback ? Where::kCallback : Where::kLoop;
     }
-    callback = callback || (file.find("/asyncio/") == std::string_view::npos &&
-                            file.find("/trio/_core/") == std::string_view::npos);
+    callback = callback || (file.find("/asyncio/") == std::string_view::npos && !is_of_trio(file));
   }
   return found;
 }
@@ -97,8 +96,8 @@ bool has_hub(const Recording& recording, std::uint32_t tid, const std::vector<Ma
 
 }  // namespace
 
-bool is_trio(std::string_view function, std::string_view file) {
-  return function == "unrolled_run" && file.ends_with("trio/_core/_run.py");
+bool is_of_trio(std::string_view file) {
+  return file.find("/trio/_core/") != std::string_view::npos;
 }
 
 bool is_hub(std::string_view function, std::string_view file) {

@@ -21,9 +21,9 @@ struct LoopBlock {
   [[nodiscard]] std::uint64_t length() const { return end - begin; }
 };
 
-// Whether it is the function in which trio's event loop runs.
-[[nodiscard]] bool is_trio(std::string_view function, std::string_view file);
-// The same for gevent's.
+// Whether it is a file of trio's event loop.
+[[nodiscard]] bool is_of_trio(std::string_view file);
+// Whether it is the function in which gevent's event loop runs.
 [[nodiscard]] bool is_hub(std::string_view function, std::string_view file);
 
 // The blocks of at least SHORTEST nanoseconds. A loop in C, such as uvloop's, is known by

@@ -39,9 +39,8 @@ std::uint64_t now() { return base::now_by(CLOCK_MONOTONIC); }
 bool has_loop(const inspect::ProcessSnapshot& process) {
   return !process.tasks.empty() || !process.greenlets.empty() ||
          std::ranges::any_of(process.threads, [](const inspect::ThreadSnapshot& thread) {
-           return std::ranges::any_of(thread.frames, [](const inspect::Frame& frame) {
-             return is_trio(frame.function, frame.file);
-           });
+           return std::ranges::any_of(
+               thread.frames, [](const inspect::Frame& frame) { return is_of_trio(frame.file); });
          });
 }
 
@@ -288,10 +287,12 @@ Recording Recorder::finish() {
     const auto corrected = corrected_.find({stack.tid, stack.time});
     stack.time = corrected == corrected_.end() ? stack.time : corrected->second;
   }
+  bool loop = !recording_.awaited.empty();
   if (auto process = look()) {
+    loop = loop || has_loop(*process);
     look_at_greenlets(std::move(*process));
   }
-  if (!recording_.awaited.empty() || !recording_.switched_away.empty()) {
+  if (loop) {
     look_at_connections();
   }
   for (const auto& name : code_.names()) {

@@ -44,26 +44,64 @@ else:
     asyncio.run(handle(asyncio.sleep))
 )";
 
-class WhyLoops : public testing::TestWithParam<std::tuple<int, std::string>> {};
+// Has ten connections to a server, which is this process, and waits.
+constexpr auto kClient = R"(
+import asyncio, socket, sys
+server = socket.create_server(("127.0.0.1", 0))
+connections = [socket.create_connection(server.getsockname()) for _ in range(10)]
+async def wait(sleep):
+    print("ready", flush=True)
+    await sleep(100000)
+if sys.argv[1] == "trio":
+    import trio
+    trio.run(wait, trio.sleep)
+elif sys.argv[1] == "uvloop":
+    import uvloop
+    uvloop.run(wait(asyncio.sleep))
+else:
+    asyncio.run(wait(asyncio.sleep))
+)";
+
+class WhyLoops : public testing::TestWithParam<std::tuple<int, std::string>> {
+ protected:
+  void SetUp() override {
+    const auto& [minor, loop] = GetParam();
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    python_ = find_interpreter({.minor = minor, .module = loop});
+    if (!python_) {
+      GTEST_SKIP() << "no CPython 3." << minor << " with " << loop << " (scripts/pythons)";
+    }
+  }
+  [[nodiscard]] json why_of(const char* program) const {
+    const PythonProcess target{
+        *python_,
+        program,
+        {.interpreter_args = {}, .args = {std::get<1>(GetParam())}, .child = {}}};
+    const auto shown =
+        run({tool(), "why", "-d", "2", "--json", "-p", std::to_string(target.pid().value())});
+    EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
+    return json::parse(shown.out);
+  }
+
+ private:
+  std::optional<Interpreter> python_;
+};
 
 TEST_P(WhyLoops, NamesWhatBlocksThem) {
-  const auto& [minor, loop] = GetParam();
-  if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
-    GTEST_SKIP() << lacks;
-  }
-  const auto python = find_interpreter({.minor = minor, .module = loop});
-  if (!python) {
-    GTEST_SKIP() << "no CPython 3." << minor << " with " << loop << " (scripts/pythons)";
-  }
-  const PythonProcess target{*python, kTask, {.interpreter_args = {}, .args = {loop}, .child = {}}};
-  const auto shown =
-      run({tool(), "why", "-d", "2", "--json", "-p", std::to_string(target.pid().value())});
-  ASSERT_EQ(shown.status, ExitStatus{}) << shown.err;
-  const auto report = json::parse(shown.out);
+  const auto report = why_of(kTask);
   EXPECT_EQ(report.at("cause"), "event_loop");
   EXPECT_THAT(report.at("verdict").get<std::string>(),
               MatchesRegex("blocked event loop: callbacks keep thread .* from its event loop for "
                            ".* % of the time, up to .* ms, in resize <string>:5"));
+}
+
+TEST_P(WhyLoops, SaysToWhichServersIdleOnesAreConnected) {
+  const auto report = why_of(kClient);
+  EXPECT_EQ(report.at("cause"), "nothing");
+  EXPECT_THAT(report.at("verdict").get<std::string>(),
+              MatchesRegex("idle: .*; connected to 127.0.0.1:[0-9]+ \\(10\\)"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, WhyLoops,
