@@ -262,9 +262,9 @@ void LiveSampler::on_stack(const sample::Stack& stack, std::uint64_t count, bool
   }
 }
 
-void LiveSampler::on_wait(const sample::Stack& stack, nanoseconds length) {
+void LiveSampler::on_wait(const sample::Stack& stack, Use use, nanoseconds length) {
   names_.name(stack);
-  profile_.add_wait(stack, length);
+  profile_.add_wait(stack, use, length);
   if (kept_) {
     kept_->add_wait(stack, length, base::now_by(CLOCK_MONOTONIC));
   }
@@ -282,15 +282,12 @@ report::Profile LiveSampler::kept() {
 
 void LiveSampler::collect() {
   source_->collect();
-  waits_.collect(
-      [this](const sample::Stack& stack, nanoseconds length) { on_wait(stack, length); });
+  waits_.collect([this](const auto&... wait) { on_wait(wait...); });
 }
 
 void LiveSampler::end_interval(nanoseconds length) {
   collect();
-  waits_.end_interval([this](const sample::Stack& stack, nanoseconds length_of_wait) {
-    on_wait(stack, length_of_wait);
-  });
+  waits_.end_interval([this](const auto&... wait) { on_wait(wait...); });
   profile_.end_interval(length);
 }
 

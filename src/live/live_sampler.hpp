@@ -82,7 +82,7 @@ class LiveSampler {
   // Returns whether it is sampled now.
   bool add(base::Pid pid, const python::Detection& detection);
   [[nodiscard]] bool wants(base::Pid pid);
-  void on_wait(const sample::Stack& stack, std::chrono::nanoseconds length);
+  void on_wait(const sample::Stack& stack, Use use, std::chrono::nanoseconds length);
   void on_stack(const sample::Stack& stack, std::uint64_t count, bool in_greenlet);
   void on_code(sample::Code code);
   // What is known of a process that is sampled no longer, or whose program is another one.

@@ -216,8 +216,9 @@ void LiveView::add_help(std::vector<ScreenLine>& lines) {
         "h ?           this help", "q             quit", "",
         "SELF%, TOTAL%: share of one CPU in the latest ten seconds, without and with",
         "the functions that it calls. SELF s, TOTAL s: since the start, or since r.",
-        "MOSTLY: for what most of SELF s is used: byte code (python),",
-        "C functions that Python called (c), gc, import or kernel.",
+        "MOSTLY: what takes most of SELF s and of the waits: byte code (python), C",
+        "functions (c), gc, import, kernel; gil, lock, thread (queue, event), network,",
+        "poll, disk, child, pipe, sleep, futex.",
         "GIL%: the part of SELF% in which the thread held the GIL.",
         "WAIT%: threads off the CPU in this function, without those that it calls:",
         "100 % is one thread that waits all the time."}) {

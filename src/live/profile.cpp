@@ -112,9 +112,9 @@ void Profile::add(const sample::Stack& stack, std::uint64_t count_of_it, Use use
   stacks_.add(stack, task, std::move(with_parents), count_of_it);
 }
 
-void Profile::add_wait(const sample::Stack& stack, nanoseconds length) {
+void Profile::add_wait(const sample::Stack& stack, Use use, nanoseconds length) {
   ++added_;
-  const Weight weight{.count = 0, .self = false, .waited = length};
+  const Weight weight{.count = 0, .self = false, .waited = length, .use = use};
   count(View::kThreads, thread_id(stack.pid, stack.tid), weight);
   count(View::kProcesses, stack.pid, weight);
   auto frames = stack.frames;
@@ -151,8 +151,10 @@ void Profile::count(View view, std::uint64_t id, const Weight& weight) {
     entry.gil += weight.gil ? weight.count : 0;
     entry.uses.at(static_cast<std::size_t>(weight.use)) += weight.count;
   }
-  now.waited += std::chrono::duration<float>{weight.waited}.count();
+  const auto waited = std::chrono::duration<float>{weight.waited}.count();
+  now.waited += waited;
   entry.waited += weight.waited;
+  entry.waits.at(static_cast<std::size_t>(weight.use)) += waited;
 }
 
 void Profile::end_interval(nanoseconds length) {
@@ -219,6 +221,10 @@ Row Profile::row_of(std::uint64_t id, const Entry& entry) const {
   for (std::size_t use = 0; use < sample::kCpuUses; ++use) {
     row.uses.at(use) = cpu_share(entry.uses.at(use), period_, length_);
   }
+  const auto all = std::chrono::duration<double>{length_}.count();
+  std::ranges::transform(entry.waits, row.waits.begin(), [all](float waited) {
+    return all > 0 ? static_cast<double>(waited) / all : 0;
+  });
   return row;
 }
 

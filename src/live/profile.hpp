@@ -29,6 +29,8 @@ enum class Order { kSelf, kTotal, kSelfTime, kTotalTime, kGil, kWait };
 using sample::Use;
 // Shares of one CPU, by Use.
 using Uses = std::array<double, sample::kCpuUses>;
+// Threads that wait, by Use.
+using Waits = std::array<double, sample::kUses>;
 
 // Intervals of the history in a row.
 inline constexpr std::size_t kHistory = 20;
@@ -50,6 +52,7 @@ struct Row {
   std::chrono::nanoseconds total_time{};
   std::chrono::nanoseconds wait_time{};
   Uses uses{};                  // parts of SELF, since the start, or the latest reset()
+  Waits waits{};                // parts of WAIT, likewise
   std::vector<double> history;  // SELF of each interval, the latest last; at most kHistory
 };
 
@@ -85,8 +88,8 @@ class Profile {
   // IN_GREENLET: it counts for a greenlet if it has no task, which may use greenlets.
   void add(const sample::Stack& stack, std::uint64_t count = 1, Use use = Use::kUnknown,
            bool in_greenlet = false);
-  // The thread of STACK was off the CPU for LENGTH.
-  void add_wait(const sample::Stack& stack, std::chrono::nanoseconds length);
+  // The thread of STACK was off the CPU for LENGTH, as USE says.
+  void add_wait(const sample::Stack& stack, Use use, std::chrono::nanoseconds length);
   // Ends an interval of this LENGTH.
   void end_interval(std::chrono::nanoseconds length);
   void reset();
@@ -122,8 +125,9 @@ class Profile {
     std::uint64_t total = 0;
     std::uint64_t gil = 0;
     std::chrono::nanoseconds waited{};
-    std::uint64_t latest = 0;  // number of the latest stack
-    UseCounts uses{};          // of SELF
+    std::uint64_t latest = 0;                  // number of the latest stack
+    UseCounts uses{};                          // of SELF
+    std::array<float, sample::kUses> waits{};  // seconds
   };
   // By a number that is unique in its view.
   using Entries = std::unordered_map<std::uint64_t, Entry>;
@@ -133,7 +137,7 @@ class Profile {
     bool self = true;
     bool gil = false;
     std::chrono::nanoseconds waited{};
-    Use use = Use::kUnknown;
+    Use use = Use::kUnknown;  // of the sample, or of the wait
   };
 
   void count(View view, std::uint64_t id, const Weight& weight);

@@ -79,6 +79,16 @@ Json uses_json(const Uses& uses) {
   return json;
 }
 
+Json waits_json(const Waits& waits) {
+  auto json = Json::object();
+  for (const auto& facts : sample::kUseFacts) {
+    if (const auto wait = waits.at(static_cast<std::size_t>(facts.use)); wait > 0) {
+      json[std::string{facts.name}] = wait;
+    }
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string to_json(const Profile& profile, const SessionFacts& facts) {
@@ -123,6 +133,7 @@ std::string to_json(const Profile& profile, const SessionFacts& facts) {
       }
       one["wait"] = row.wait;
       one["wait_seconds"] = seconds_of(row.wait_time);
+      one["waits"] = waits_json(row.waits);
       rows.push_back(std::move(one));
     }
     json[std::string{each.name}] = std::move(rows);

@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <functional>
 
 namespace pyinject::live {
 
@@ -49,9 +50,12 @@ std::string trend(const std::vector<double>& history, bool utf8) {
   return text;
 }
 
+// On a CPU or off it.
 std::string_view mostly(const Row& row) {
-  const auto* const most = std::ranges::max_element(row.uses);
-  return *most > 0 ? sample::kUseFacts.at(static_cast<std::size_t>(most - row.uses.begin())).name
+  auto all = row.waits;
+  std::ranges::transform(row.uses, all, all.begin(), std::plus{});
+  const auto* const most = std::ranges::max_element(all);
+  return *most > 0 ? sample::kUseFacts.at(static_cast<std::size_t>(most - all.begin())).name
                    : std::string_view{};
 }
 

@@ -20,7 +20,7 @@ namespace pyinject::live {
 // The columns beside SELF% and TOTAL%.
 struct Columns {
   bool wait = true;
-  bool mostly = false;  // for what most of the row's own CPU time is used
+  bool mostly = true;  // what takes most of the row's own CPU time and waits
   bool gil = true;
   bool trend = false;
   bool times = true;

@@ -36,6 +36,7 @@ void WaitReader::add(const python::Target& target) {
   auto reader = python::StackReader::of(target);
   if (auto* const readable = std::get_if<python::StackReader>(&reader)) {
     processes_.try_emplace(target.id.pid, Process{.reader = std::move(*readable),
+                                                  .judge = WaitJudge::of(target),
                                                   .told = base::time_by(CLOCK_MONOTONIC)});
   }
 }
@@ -44,7 +45,7 @@ void WaitReader::tell(Process& process, const Receiver& receiver) {
   const auto now = base::time_by(CLOCK_MONOTONIC);
   const auto length = now - std::exchange(process.told, now);
   for (const auto& [tid, waiting] : process.waiting) {
-    receiver(waiting, length);
+    receiver(waiting.stack, waiting.use, length);
   }
 }
 
@@ -73,19 +74,27 @@ void WaitReader::end_interval(const Receiver& receiver) {
 
 void WaitReader::read(base::Pid pid, Process& process) {
   std::vector<base::Tid> tids;
-  std::map<base::Tid, sample::Stack> waiting;
+  std::map<base::Tid, Waiting> waiting;
   for (const auto tid : procfs::list_tasks(pid)) {
     const auto usage = procfs::read_thread_usage(pid, tid);
     if (usage && waits(usage->state) && tids.size() < kMostThreads) {
       tids.push_back(tid);
-      waiting.emplace(tid, sample::Stack{.pid = static_cast<std::uint32_t>(pid.value()),
-                                         .tid = static_cast<std::uint32_t>(tid.value())});
+      waiting[tid].stack = {.pid = static_cast<std::uint32_t>(pid.value()),
+                            .tid = static_cast<std::uint32_t>(tid.value())};
     }
   }
-  for (const auto& stack : process.reader.read(tids)) {
+  const auto stacks = process.reader.read(tids);
+  for (const auto& stack : stacks) {
     const auto found = waiting.find(stack.tid);
     if (found != waiting.end() && stack.settled) {
-      found->second.frames = process.frames.of(stack, process.reader, functions_);
+      found->second.stack.frames = process.frames.of(stack, process.reader, functions_);
+    }
+  }
+  if (process.judge) {
+    for (const auto& [tid, use] : process.judge->judge(tids, stacks)) {
+      if (const auto found = waiting.find(tid); found != waiting.end()) {
+        found->second.use = use;
+      }
     }
   }
   process.waiting = std::move(waiting);

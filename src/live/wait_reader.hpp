@@ -2,15 +2,18 @@
 #pragma once
 
 #include "live/function_numbers.hpp"
+#include "live/wait_judge.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/python/stack_reader.hpp"
 #include "pyinject/python/target.hpp"
 #include "sample/stack.hpp"
+#include "sample/use.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 
 namespace pyinject::live {
 
@@ -26,8 +29,9 @@ class WaitReader {
   void add(const python::Target& target);
   void remove(base::Pid pid) { processes_.erase(pid); }
 
-  // Called for a thread that has waited so long.
-  using Receiver = std::function<void(const sample::Stack&, std::chrono::nanoseconds length)>;
+  // Called for a thread that has waited so long for what USE says.
+  using Receiver =
+      std::function<void(const sample::Stack&, sample::Use use, std::chrono::nanoseconds length)>;
   // Reads some processes, if it is time to. Call it at least every kMostOften.
   static constexpr std::chrono::milliseconds kMostOften{50};
   void collect(const Receiver& receiver);
@@ -35,11 +39,16 @@ class WaitReader {
   void end_interval(const Receiver& receiver);
 
  private:
+  struct Waiting {
+    sample::Stack stack;
+    sample::Use use = sample::Use::kUnknown;
+  };
   struct Process {
     python::StackReader reader;
-    std::chrono::nanoseconds told;  // up to then, on the monotonic clock
+    std::unique_ptr<WaitJudge> judge;  // nullptr: what its threads wait for is not known
+    std::chrono::nanoseconds told;     // up to then, on the monotonic clock
     NumberedFrames frames = {};
-    std::map<base::Tid, sample::Stack> waiting = {};
+    std::map<base::Tid, Waiting> waiting = {};
   };
   static void tell(Process& process, const Receiver& receiver);
   void read(base::Pid pid, Process& process);

@@ -27,13 +27,6 @@ std::string port_of(std::string_view address) {
   return std::string{colon == std::string_view::npos ? "" : address.substr(colon + 1)};
 }
 
-Sighting::Object object_of(python::Wait::Kind kind) {
-  using Kind = python::Wait::Kind;
-  return kind == Kind::kLock || kind == Kind::kRLock || kind == Kind::kSemaphore
-             ? Sighting::Object::kLock
-             : Sighting::Object::kThread;
-}
-
 // Between the local and the remote address of a connection.
 constexpr std::string_view kArrow = " -> ";
 
@@ -124,7 +117,8 @@ void Recorder::add_sighting(const inspect::ProcessSnapshot& process,
     sighting.by_client = sighting.connected && listening_.contains(port_of(file.substr(0, arrow)));
   }
   if (thread.wait) {
-    sighting.object = object_of(thread.wait->kind);
+    sighting.object =
+        python::is_lock(thread.wait->kind) ? Sighting::Object::kLock : Sighting::Object::kThread;
     sighting.object_class = recording_.names.number(thread.wait->object);
     sighting.object_name =
         recording_.names.number(fmt::format("{} {:#x}", thread.wait->object, thread.wait->address));

@@ -194,12 +194,24 @@ TEST_P(Top, WritesTheSamplesThatItShows) {
   }
 }
 
-// Two threads sleep, one works.
+// Two threads sleep, one works, and one waits for each of a lock, a queue and a socket.
 TEST_P(Top, ShowsWhereThreadsWait) {
   constexpr const char* kWaits = R"(
-import threading, time
+import queue, socket, threading, time
+lock = threading.Lock()
+lock.acquire()
 def rests():
     time.sleep(3600)
+def locks():
+    lock.acquire()
+def takes():
+    queue.Queue().get()
+def receives():
+    connections[0].recv(1)
+server = socket.create_server(('127.0.0.1', 0))
+connections = [socket.create_connection(server.getsockname())]
+for function in (locks, takes, receives):
+    threading.Thread(target=function, daemon=True).start()
 def works():
     print('ready', flush=True)
     while True:
@@ -217,13 +229,25 @@ works()
     waits[row.at("name")] += row.at("wait").get<double>();
   }
   EXPECT_NEAR(waits["rests"], 2, 0.2) << table;
+  const auto waits_for = [&table](const std::string& function, const std::string& use) {
+    for (const auto& row : table.at("functions")) {
+      if (row.at("name") == function) {
+        return row.at("waits").value(use, 0.0) / row.at("wait").get<double>();
+      }
+    }
+    return 0.0;
+  };
+  EXPECT_GT(waits_for("rests", "sleep"), 0.9) << table;
+  EXPECT_GT(waits_for("locks", "lock"), 0.9) << table;
+  EXPECT_GT(waits_for("Condition.wait", "thread"), 0.9) << table;  // of the queue
+  EXPECT_GT(waits_for("receives", "network"), 0.9) << table;
   EXPECT_LT(waits["works"], 0.2);
   std::map<std::string, double> lines;
   for (const auto& row : table.at("lines")) {
     lines[fmt::format("{}:{}", row.at("name").get<std::string>(), row.at("line").get<int>())] =
         row.at("wait").get<double>();
   }
-  EXPECT_NEAR(lines["rests:4"], 2, 0.2);
+  EXPECT_NEAR(lines["rests:6"], 2, 0.2);
 }
 
 // Without BPF, the stacks are read from outside: less often, so the shares are less exact.

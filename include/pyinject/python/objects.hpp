@@ -129,4 +129,9 @@ struct Wait {
   bool operator==(const Wait&) const = default;
 };
 
+// Whether threads exclude each other by it; by the others, one waits for what another does next.
+[[nodiscard]] constexpr bool is_lock(Wait::Kind kind) {
+  return kind == Wait::Kind::kLock || kind == Wait::Kind::kRLock || kind == Wait::Kind::kSemaphore;
+}
+
 }  // namespace pyinject::python

@@ -125,7 +125,7 @@ TEST_F(LiveViewTest, NamesTheProcessInTheTitle) {
 TEST_F(LiveViewTest, TellsBusyRowsFromThoseThatOnlyWait) {
   sample::Stack stack;
   stack.frames = {{.code = 3, .line = 5}};
-  profile.add_wait(stack, seconds{1});
+  profile.add_wait(stack, Use::kSleep, seconds{1});
   stack.frames = {{.code = 1, .line = 11}};
   profile.add(stack, 20, Use::kC);
   profile.end_interval(seconds{1});
@@ -137,6 +137,7 @@ TEST_F(LiveViewTest, TellsBusyRowsFromThoseThatOnlyWait) {
   };
   EXPECT_EQ(row(" inner ").style, Style::kHot);
   EXPECT_EQ(row(" outer").style, Style::kPlain);
+  EXPECT_THAT(text({.columns = 80, .rows = 24}), HasSubstr(" 50.0 sleep "));
 }
 
 TEST_F(LiveViewTest, ShowsTheStackOnASmallTerminal) {

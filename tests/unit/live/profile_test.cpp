@@ -64,7 +64,7 @@ TEST_F(LiveProfile, HasTheSharesOfAllTheTimeIfAsked) {
   auto held = stack_of({{.code = 1, .line = 11}});
   held.gil = sample::Gil::kHeld;
   add(held, 40);
-  profile.add_wait(stack_of({{.code = 2, .line = 22}}), milliseconds{3000});
+  profile.add_wait(stack_of({{.code = 2, .line = 22}}), Use::kSleep, milliseconds{3000});
   for (std::size_t i = 0; i < 2 * kHistory; ++i) {
     profile.end_interval(milliseconds{500});
   }
@@ -77,6 +77,8 @@ TEST_F(LiveProfile, HasTheSharesOfAllTheTimeIfAsked) {
   EXPECT_THAT(table.rows[0].self, DoubleNear(0.02, 1e-9));
   EXPECT_THAT(table.rows[0].gil, DoubleNear(0.02, 1e-9));
   EXPECT_THAT(table.rows[1].wait, DoubleNear(0.15, 1e-9));
+  EXPECT_THAT(table.rows[1].waits.at(static_cast<std::size_t>(Use::kSleep)),
+              DoubleNear(0.15, 1e-6));
 }
 
 TEST_F(LiveProfile, DividesTheTimeByUse) {
@@ -158,8 +160,8 @@ TEST_F(LiveProfile, ForgetsNamesOfThreadsAndProcessesWithoutRows) {
 
 TEST_F(LiveProfile, CountsWaitsApart) {
   add(stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}}), 30);
-  profile.add_wait(stack_of({{.code = 2, .line = 22}}, 7), milliseconds{500});
-  profile.add_wait(stack_of({{.code = 2, .line = 22}}, 8), milliseconds{1000});
+  profile.add_wait(stack_of({{.code = 2, .line = 22}}, 7), Use::kSleep, milliseconds{500});
+  profile.add_wait(stack_of({{.code = 2, .line = 22}}, 8), Use::kSleep, milliseconds{1000});
   profile.end_interval(seconds{1});
   EXPECT_THAT(profile.share(), DoubleNear(0.3, 1e-9));
   EXPECT_EQ(profile.samples(), 30U);
@@ -179,7 +181,7 @@ TEST_F(LiveProfile, CountsWaitsApart) {
 TEST_F(LiveProfile, HasOneRowForAFunctionWithTwoNumbers) {
   profile.name({.number = 900, .qualname = "inner", .file = "a.py", .first_line = 10});
   add(stack_of({{.code = 1, .line = 11}}), 30);
-  profile.add_wait(stack_of({{.code = 900, .line = 11}}), milliseconds{500});
+  profile.add_wait(stack_of({{.code = 900, .line = 11}}), Use::kSleep, milliseconds{500});
   profile.end_interval(seconds{1});
   const auto table = profile.table({});
   ASSERT_THAT(table.rows, SizeIs(1));
