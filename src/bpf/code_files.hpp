@@ -8,6 +8,7 @@
 #include "pyinject/python/target.hpp"
 #include "pyinject/sample/states.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -43,6 +44,8 @@ class CodeFiles {
   // "libz.so.1.2.13" without a symbol; empty: not known. Reads the symbols of the first files of
   // which code was found, through the process or, once it has exited, not at all.
   [[nodiscard]] std::vector<std::string> names() const;
+  // One more than the largest number.
+  [[nodiscard]] std::size_t count() const { return codes_.size(); }
 
  private:
   static constexpr std::size_t kMostCodes = 65536;

@@ -50,6 +50,7 @@ constexpr int kMostSecondsOfTop = 86'400;
 constexpr int kSignalled = 128;  // exit status without the signal's number
 constexpr milliseconds kInterval{500};
 constexpr std::chrono::seconds kDefaultDuration{5};
+constexpr std::chrono::seconds kBetweenNames{2};  // of C functions: reading the symbols takes time
 
 constexpr auto kTopOptions = std::to_array<Option>({
     under("which processes", rows::kPid),
@@ -81,9 +82,9 @@ changed.
 
 {options}
 
-keys: f functions, l lines, t threads, a tasks and greenlets, P processes; s w 1
-to 6 sort by a column; up and down select a row, enter shows its stack; /
-filter; p pause; r start again from zero; h help; q quit
+keys: f functions, l lines, c C functions, t threads, a tasks and greenlets, P
+processes; s w 1 to 6 sort by a column; up and down select a row, enter shows
+its stack; / filter; p pause; r start again from zero; h help; q quit
 
 exit status: 0; 125 nothing can be sampled; 128 + N after signal N; 129 usage
 
@@ -226,13 +227,15 @@ std::optional<std::vector<std::string>> Top::show_once(base::Logger& logger) {
   for (const auto& note : notes) {
     logger.warning("{}", note);
   }
+  sampler_.name_c_functions();
   if (command_.json) {
     base::write_all(STDOUT_FILENO, live::to_json(sampler_.profile(), facts()), "standard output");
     return notes;
   }
   std::string text =
       sampler_.no_bpf().empty() ? live::uses_text(sampler_.profile()) + "\n\n" : std::string{};
-  for (const auto view : {live::View::kFunctions, live::View::kLines, live::View::kThreads}) {
+  for (const auto view :
+       {live::View::kFunctions, live::View::kLines, live::View::kC, live::View::kThreads}) {
     constexpr std::size_t kMostRows = 20;
     text += live::to_text(sampler_.profile(), {.view = view, .most = kMostRows}) + "\n";
   }
@@ -257,7 +260,12 @@ void Top::show() {
   live::LiveView view{screen.utf8()};
   std::optional<live::Profile> paused;
   auto next = Deadline::after(kInterval);
+  auto named = Deadline::after(milliseconds{0});
   while (true) {
+    if (view.view() == live::View::kC && named.expired() && !view.paused()) {
+      sampler_.name_c_functions();
+      named = Deadline::after(kBetweenNames);
+    }
     screen.draw(view.lines(paused ? *paused : sampler_.profile(), facts(), screen.size()));
     (void)wait_until(next, true);
     if (signal_ != 0 || !press_keys(screen, view)) {

@@ -5,6 +5,7 @@
 #include "sample/stack.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -13,15 +14,18 @@ namespace pyinject::live {
 class FrequentStacks {
  public:
   // FRAMES: those of STACK as Names::known_as(), perhaps with the parents of a greenlet. TASK: 0 if
-  // it has none.
+  // it has none. C_FUNCTION: that ran; 0: none.
   void add(const sample::Stack& stack, std::uint64_t task, std::vector<sample::Frame> frames,
-           std::uint64_t count);
+           std::uint64_t count, std::uint64_t c_function = 0);
   // The numbers of tasks until now are void.
   void forget_tasks();
   void clear() { stacks_.clear(); }
 
-  // The frames of the most frequent one with row ID of VIEW, innermost first; empty: none.
-  [[nodiscard]] std::vector<sample::Frame> most_frequent_with(View view, std::uint64_t id) const;
+  using Matches = std::function<bool(std::uint64_t id)>;
+  // The frames of the most frequent one with a row of VIEW that MATCHES, innermost first; empty:
+  // none. Of the C functions of a stack, the first sixteen count.
+  [[nodiscard]] std::vector<sample::Frame> most_frequent_with(View view,
+                                                              const Matches& matches) const;
 
  private:
   struct KnownStack {
@@ -30,8 +34,9 @@ class FrequentStacks {
     std::uint32_t tid = 0;
     std::uint64_t task = 0;
     std::uint64_t count = 0;
+    std::vector<std::uint64_t> c_functions;
   };
-  [[nodiscard]] static bool has(const KnownStack& stack, View view, std::uint64_t id);
+  [[nodiscard]] static bool has(const KnownStack& stack, View view, const Matches& matches);
 
   std::unordered_map<std::uint64_t, KnownStack> stacks_;  // by their hash
 };

@@ -253,8 +253,8 @@ void LiveSampler::on_stack(const sample::Stack& stack, std::uint64_t count, bool
   const base::Pid pid{static_cast<pid_t>(stack.pid)};
   if (wants(pid)) {
     names_.name(stack);
-    const auto use = no_bpf_.empty() ? uses_.of(stack) : Use::kUnknown;
-    profile_.add(stack, count, use, in_greenlet);
+    const auto [use, c_function] = no_bpf_.empty() ? uses_.of(stack) : UseJudge::Found{};
+    profile_.add(stack, count, use, in_greenlet, c_function);
     if (kept_) {
       kept_->add(stack, count, use, in_greenlet,
                  stack.time != 0 ? stack.time : base::now_by(CLOCK_MONOTONIC));

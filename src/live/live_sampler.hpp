@@ -63,6 +63,8 @@ class LiveSampler {
   [[nodiscard]] std::uint64_t lost() const { return source_->lost(); }
 
   [[nodiscard]] Profile& profile() { return profile_; }
+  // Names the C functions that the profile has by now: call it before they are shown.
+  void name_c_functions() { uses_.name_c_functions(profile_); }
   // All samples and waits since the start, if OPTIONS.keep; once.
   [[nodiscard]] report::Profile kept();
 

@@ -206,14 +206,18 @@ void LiveView::add_stack(const Profile& profile, Size size, std::vector<ScreenLi
 
 void LiveView::add_help(std::vector<ScreenLine>& lines) {
   for (const auto* const text :
-       {"f functions   l lines   t threads   a tasks, greenlets   P processes",
+       {"f functions   l lines   c C functions that Python called",
+        "t threads     a tasks, greenlets         P processes",
         "s w           sort by SELF%, by WAIT%",
         "1 2 3 4 5 6   by SELF%, TOTAL%, SELF s, TOTAL s, GIL%, WAIT%",
         "up down j k   select a row",
         "enter         show the most frequent stack of the selected row",
         "/             show only rows that contain the text; escape: all",
-        "p, space      pause the display (sampling goes on)", "r             start again from zero",
-        "h ?           this help", "q             quit", "",
+        "p, space      pause the display (sampling goes on)",
+        "r             start again from zero",
+        "h ?           this help",
+        "q             quit",
+        "",
         "SELF%, TOTAL%: share of one CPU in the latest ten seconds, without and with",
         "the functions that it calls. SELF s, TOTAL s: since the start, or since r.",
         "MOSTLY: what takes most of SELF s and of the waits: byte code (python), C",
@@ -239,7 +243,8 @@ std::vector<ScreenLine> LiveView::lines(const Profile& profile, const SessionFac
   std::string views;
   for (const auto& each : kViews) {
     const bool chosen = each.view == view_;
-    views += fmt::format("{}{} {}{} ", chosen ? '[' : ' ', each.key, each.name, chosen ? ']' : ' ');
+    views +=
+        fmt::format("{}{} {}{} ", chosen ? '[' : ' ', each.key, each.shown, chosen ? ']' : ' ');
   }
   lines.push_back({.text = views});
   constexpr std::size_t kEnough = 16;  // smaller screens need their rows for the table

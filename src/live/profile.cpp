@@ -62,8 +62,15 @@ void Profile::name_process(std::uint32_t pid, std::string name) {
   });
 }
 
-void Profile::add(const sample::Stack& stack, std::uint64_t count_of_it, Use use,
-                  bool in_greenlet) {
+void Profile::name_c_function(std::uint64_t number, std::string name) {
+  if (c_functions_.size() >= kMostNames) {
+    c_functions_.clear();
+  }
+  c_functions_.insert_or_assign(number, std::move(name));
+}
+
+void Profile::add(const sample::Stack& stack, std::uint64_t count_of_it, Use use, bool in_greenlet,
+                  std::uint64_t c_function) {
   samples_ += count_of_it;
   kinds_.counts.at(static_cast<std::size_t>(bpf::stack_kind(stack))) += count_of_it;
   ++added_;
@@ -81,6 +88,9 @@ void Profile::add(const sample::Stack& stack, std::uint64_t count_of_it, Use use
   }
   count(View::kThreads, thread_id(stack.pid, stack.tid), all);
   count(View::kProcesses, stack.pid, all);
+  if (use == Use::kC) {
+    count(View::kC, c_function, all);
+  }
   std::set<std::uint64_t> functions;
   std::set<std::uint64_t> lines;
   auto with_parents = stack.frames;
@@ -109,7 +119,7 @@ void Profile::add(const sample::Stack& stack, std::uint64_t count_of_it, Use use
     count(View::kFunctions, 0, all);
     count(View::kLines, 0, all);
   }
-  stacks_.add(stack, task, std::move(with_parents), count_of_it);
+  stacks_.add(stack, task, std::move(with_parents), count_of_it, c_function);
 }
 
 void Profile::add_wait(const sample::Stack& stack, Use use, nanoseconds length) {
@@ -244,6 +254,9 @@ void Profile::describe(View view, Row& row) const {
       row.line = view == View::kLines ? lower(id) : known == nullptr ? 0 : known->first_line;
       break;
     }
+    case View::kC:
+      row.name = c_function(id);
+      break;
     case View::kThreads: {
       const auto pid = static_cast<std::uint32_t>(upper(id));
       row.name = fmt::format("{} {}", lower(id), names_.thread(pid, lower(id)));
@@ -258,6 +271,37 @@ void Profile::describe(View view, Row& row) const {
     case View::kProcesses:
       row.name = fmt::format("{} {}", id, names_.process(static_cast<std::uint32_t>(id)));
       break;
+  }
+}
+
+const std::string& Profile::c_function(std::uint64_t number) const {
+  static const std::string unknown = "[unknown]";
+  const auto found = c_functions_.find(number);
+  return found == c_functions_.end() || found->second.empty() ? unknown : found->second;
+}
+
+void Profile::merge_c_functions(std::vector<Row>& rows) const {
+  const auto add = [](auto& sums, const auto& more) {
+    std::ranges::transform(sums, more, sums.begin(), std::plus{});
+  };
+  std::map<std::string_view, Row> merged;
+  for (auto& row : rows) {
+    const auto [entry, fresh] = merged.try_emplace(c_function(row.id), row);
+    auto& all = entry->second;
+    if (!fresh) {
+      all.id = std::min(all.id, row.id);
+      all.self += row.self;
+      all.total += row.total;
+      all.gil += row.gil;
+      all.self_time += row.self_time;
+      all.total_time += row.total_time;
+      add(all.uses, row.uses);
+      add(all.history, row.history);
+    }
+  }
+  rows.clear();
+  for (auto& [name, row] : merged) {
+    rows.push_back(std::move(row));
   }
 }
 
@@ -278,6 +322,12 @@ Table Profile::table(const TableOptions& options) const {
       table.rows.push_back(std::move(row));
     }
   }
+  if (options.view == View::kC) {
+    for (auto& row : table.rows) {
+      row.history = history_of(found->second.at(row.id));
+    }
+    merge_c_functions(table.rows);
+  }
   if (table.rows.size() > options.most) {
     table.left_out = table.rows.size() - options.most;
   }
@@ -296,7 +346,9 @@ Table Profile::table(const TableOptions& options) const {
     if (!filtered) {
       describe(options.view, row);
     }
-    row.history = history_of(found->second.at(row.id));
+    if (options.view != View::kC) {
+      row.history = history_of(found->second.at(row.id));
+    }
   }
   return table;
 }
@@ -312,7 +364,10 @@ std::vector<double> Profile::history_of(const Entry& entry) const {
 
 std::vector<Place> Profile::stack_of(View view, std::uint64_t id) const {
   std::vector<Place> places;
-  for (const auto& frame : stacks_.most_frequent_with(view, id)) {
+  const auto has_id = [&](std::uint64_t one) {
+    return view == View::kC ? c_function(one) == c_function(id) : one == id;
+  };
+  for (const auto& frame : stacks_.most_frequent_with(view, has_id)) {
     const auto* const known = names_.code(frame.code);
     places.push_back(known == nullptr
                          ? Place{.name = "[unknown]", .file = {}}

@@ -85,9 +85,12 @@ class Profile {
   void name(sample::Code code) { names_.add(std::move(code)); }
   void name_thread(std::uint32_t pid, std::uint32_t tid, std::string name);
   void name_process(std::uint32_t pid, std::string name);
-  // IN_GREENLET: it counts for a greenlet if it has no task, which may use greenlets.
+  // Several numbers, those of its instructions, have the same name: they share a row.
+  void name_c_function(std::uint64_t number, std::string name);
+  // IN_GREENLET: it counts for a greenlet if it has no task, which may use greenlets. C_FUNCTION:
+  // the one that ran, if USE is kC; 0: unknown.
   void add(const sample::Stack& stack, std::uint64_t count = 1, Use use = Use::kUnknown,
-           bool in_greenlet = false);
+           bool in_greenlet = false, std::uint64_t c_function = 0);
   // The thread of STACK was off the CPU for LENGTH, as USE says.
   void add_wait(const sample::Stack& stack, Use use, std::chrono::nanoseconds length);
   // Ends an interval of this LENGTH.
@@ -145,6 +148,9 @@ class Profile {
   [[nodiscard]] Row row_of(std::uint64_t id, const Entry& entry) const;
   [[nodiscard]] std::vector<double> history_of(const Entry& entry) const;
   void describe(View view, Row& row) const;
+  [[nodiscard]] const std::string& c_function(std::uint64_t number) const;
+  // Rows of C functions with one name become one row, which has the least of their numbers.
+  void merge_c_functions(std::vector<Row>& rows) const;
   // Of the shares: in the latest intervals, or since the start.
   struct Sum {
     std::uint64_t self = 0;
@@ -160,6 +166,7 @@ class Profile {
   std::chrono::nanoseconds period_;
   Names names_;
   std::map<View, Entries> entries_;
+  std::unordered_map<std::uint64_t, std::string> c_functions_;
   FrequentStacks stacks_;
   std::array<std::chrono::nanoseconds, kHistory> lengths_{};
   std::array<UseCounts, kHistory> uses_{};  // of all stacks, by interval

@@ -7,7 +7,7 @@
 
 namespace pyinject::live {
 
-enum class View { kFunctions, kLines, kThreads, kTasks, kProcesses };
+enum class View { kFunctions, kLines, kC, kThreads, kTasks, kProcesses };
 
 inline constexpr unsigned kHalf = 32;
 

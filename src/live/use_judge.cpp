@@ -13,22 +13,45 @@ void UseJudge::note(const sample::Code& code) {
   }
 }
 
-Use UseJudge::of(const sample::Stack& stack) {
+void UseJudge::add(const python::Target& target) {
+  remove(target.id.pid);
+  programs_.emplace(target.id.pid,
+                    Program{.files = bpf::CodeFiles{target}, .serial = ++programs_so_far_});
+}
+
+UseJudge::Found UseJudge::of(const sample::Stack& stack) {
   if (stack.address == 0) {
-    return Use::kKernel;
+    return {.use = Use::kKernel};
   }
   bool imports = false;
   for (const auto& frame : stack.frames) {
     if (frame.code == sample::kGarbageCollector) {
-      return Use::kCollector;
+      return {.use = Use::kCollector};
     }
     imports = imports || import_system_.contains(frame.code);
   }
-  const auto files = code_files_.find(base::Pid{static_cast<pid_t>(stack.pid)});
-  return imports                                                            ? Use::kImport
-         : files == code_files_.end()                                       ? Use::kUnknown
-         : bpf::is_of_c(files->second.kind_of(stack.address), stack.does()) ? Use::kC
-                                                                            : Use::kPython;
+  const auto program = programs_.find(base::Pid{static_cast<pid_t>(stack.pid)});
+  if (imports || program == programs_.end()) {
+    return {.use = imports ? Use::kImport : Use::kUnknown};
+  }
+  auto& [files, serial, named] = program->second;
+  if (!bpf::is_of_c(files.kind_of(stack.address), stack.does())) {
+    return {.use = Use::kPython};
+  }
+  const auto code = files.find(stack.address).code;
+  return {.use = Use::kC, .c_function = code == 0 ? 0 : serial << kHalf | code};
+}
+
+void UseJudge::name_c_functions(Profile& profile) {
+  for (auto& [pid, program] : programs_) {
+    if (const auto count = program.files.count(); count != program.named) {
+      const auto names = program.files.names();
+      for (std::size_t code = program.named; code < names.size(); ++code) {
+        profile.name_c_function(program.serial << kHalf | code, names[code]);
+      }
+      program.named = count;
+    }
+  }
 }
 
 }  // namespace pyinject::live

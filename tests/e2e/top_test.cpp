@@ -250,6 +250,31 @@ works()
   EXPECT_NEAR(lines["rests:6"], 2, 0.2);
 }
 
+TEST_P(Top, NamesTheCFunctionsThatPythonCalled) {
+  constexpr const char* kCompresses = R"(
+import zlib
+data = bytes(range(256)) * 4096
+print('ready', flush=True)
+while True:
+    zlib.compress(data, 9)
+)";
+  PythonOptions options;
+  options.child = environment_of(GetParam());
+  PythonProcess python{python_, kCompresses, options};
+  const auto table = sample(python, std::chrono::seconds{1});
+  double all = 0;
+  double compresses = 0;
+  for (const auto& row : table.at("c_functions")) {
+    all += row.at("self_seconds").get<double>();
+    if (row.at("name").get<std::string>().find("libz.so") != std::string::npos) {
+      compresses += row.at("self_seconds").get<double>();
+    }
+  }
+  EXPECT_GT(compresses, 0.9 * all) << table;
+  EXPECT_NEAR(all, table.at("uses").at("c").get<double>() * table.at("seconds").get<double>(), 0.01)
+      << table;
+}
+
 // Without BPF, the stacks are read from outside: less often, so the shares are less exact.
 TEST_P(Top, ReadsFromOutsideWithoutBpf) {
   auto python = start();
@@ -486,6 +511,8 @@ TEST_P(TopOfOne, SortsFiltersAndShowsStacks) {
   terminal.type("t");
   EXPECT_TRUE(terminal.shows(pid_of(python) + " " + procfs::read_stat(python.pid())->name))
       << terminal.screen();
+  terminal.type("c");
+  EXPECT_TRUE(terminal.shows("C FUNCTION")) << terminal.screen();
   terminal.type("P");
   EXPECT_TRUE(terminal.shows("PROCESS")) << terminal.screen();
   terminal.type("f2");

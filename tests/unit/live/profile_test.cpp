@@ -81,6 +81,30 @@ TEST_F(LiveProfile, HasTheSharesOfAllTheTimeIfAsked) {
               DoubleNear(0.15, 1e-6));
 }
 
+TEST_F(LiveProfile, AddsUpTheInstructionsOfACFunction) {
+  constexpr std::uint64_t kProgram = std::uint64_t{1} << kHalf;
+  profile.name_c_function(kProgram + 1, "deflate in libz.so.1");
+  profile.name_c_function(kProgram + 2, "deflate in libz.so.1");
+  profile.name_c_function(kProgram + 3, "memcpy in libc.so.6");
+  const auto stack = stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}});
+  profile.add(stack, 20, Use::kC, false, kProgram + 2);
+  profile.add(stack, 10, Use::kC, false, kProgram + 1);
+  profile.add(stack_of({{.code = 2, .line = 21}}), 5, Use::kC, false, kProgram + 3);
+  profile.add(stack, 40, Use::kPython);
+  profile.add(stack, 1, Use::kC);
+  profile.end_interval(seconds{1});
+  const auto rows = profile.table({.view = View::kC}).rows;
+  ASSERT_THAT(rows, SizeIs(3));
+  EXPECT_EQ(rows[0].name, "deflate in libz.so.1");
+  EXPECT_THAT(rows[0].self, DoubleNear(0.3, 1e-9));
+  EXPECT_THAT(rows[0].history, ElementsAre(DoubleNear(0.3, 1e-9)));
+  EXPECT_THAT(profile.stack_of(View::kC, rows[0].id),
+              ElementsAre(Place{"inner", "a.py", 11}, Place{"outer", "b.py", 21}));
+  EXPECT_EQ(rows[1].name, "memcpy in libc.so.6");
+  EXPECT_EQ(rows[2].name, "[unknown]");
+  EXPECT_THAT(profile.table({.view = View::kC, .filter = "memcpy"}).rows, SizeIs(1));
+}
+
 TEST_F(LiveProfile, DividesTheTimeByUse) {
   const auto inner = stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}});
   profile.add(inner, 30, Use::kPython);
