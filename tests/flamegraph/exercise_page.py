@@ -40,6 +40,7 @@ def hover_and_zoom(page, function):
     tip = page.evaluate("document.getElementById('tooltip').textContent")
     parts = ("total:", "self:", "of the total: Python ")
     check(tip.startswith(function) and all(part in tip for part in parts), "the tooltip says: " + tip)
+    check(tip.count("\n") == 5, "the tooltip lacks the line of source: " + tip)
     check(" s · Python " in heading(page), "the heading says: " + heading(page))
     page.click(place["x"], place["y"])
     check(page.evaluate("page.panes[0].zoomed") == place["node"], "a click does not zoom")

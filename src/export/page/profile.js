@@ -74,6 +74,12 @@ class Profile {
     return line > 0 ? `${file}:${line}` : file;
   }
 
+  // Without the spaces around it; empty: the page does not have it.
+  sourceLine(id, line) {
+    this.lines ??= new Map(this.sources.map(({file, text}) => [file, text.split('\n')]));
+    return line > 0 ? (this.lines.get(this.functions.file[id])?.[line - 1] ?? '').trim() : '';
+  }
+
   isNameless(id) {
     return this.functions.kind[id] === 1 && this.functions.name[id].startsWith('[') && this.functions.file[id] !== '';
   }

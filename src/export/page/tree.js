@@ -313,6 +313,10 @@ class Tree {
     const lines = [this.name(node)];
     if (id >= 0) {
       lines.push(`${this.profile.place(id, this.line(node))} (${this.waits(node) ? 'wait' : KIND[this.kind(node)]})`);
+      const source = this.profile.sourceLine(id, this.line(node));
+      if (source) {
+        lines.push(source);
+      }
     }
     lines.push(`total: ${this.amount(this.total[node])}, ${this.share(this.total[node])}`);
     lines.push(`self: ${this.amount(this.self[node])}, ${this.share(this.self[node])}`);
