@@ -129,7 +129,7 @@ void parse_top(const VerbArguments& arguments, CommandLine& line) {
 class Top {
  public:
   Top(const TopCommand& command, live::LiveSampler& sampler, targets::StopSignals& signals)
-      : command_{command}, sampler_{sampler}, signals_{signals} {
+      : command_{command}, sampler_{sampler}, signals_{signals}, began_{sampler.began()} {
     if (command_.pids.size() == 1 && !command_.children) {
       target_ = title_of_process(command_.pids.front());
     }
@@ -162,7 +162,7 @@ class Top {
   live::LiveSampler& sampler_;
   targets::StopSignals& signals_;
   std::string target_;  // if it is one process
-  steady_clock::time_point began_ = steady_clock::now();
+  steady_clock::time_point began_;
   steady_clock::time_point next_look_ = began_;
   int signal_ = 0;
   std::uint64_t lost_before_ = 0;  // the latest reset of the profile

@@ -69,6 +69,7 @@ std::variant<std::unique_ptr<LiveSampler>, std::string> LiveSampler::start(
   if (auto why = self->source_->begin()) {
     return std::move(*why);
   }
+  self->began_ = std::chrono::steady_clock::now();
   self->collect();  // what waits from the start
   return self;
 }

@@ -61,6 +61,8 @@ class LiveSampler {
   // All processes of PIDS, and the descendants that are sampled, have exited.
   [[nodiscard]] bool ended() const { return !options_.pids.empty() && known_.empty(); }
   [[nodiscard]] std::uint64_t lost() const { return source_->lost(); }
+  // The first interval.
+  [[nodiscard]] std::chrono::steady_clock::time_point began() const { return began_; }
 
   [[nodiscard]] Profile& profile() { return profile_; }
   // Names the C functions that the profile has by now: call it before they are shown.
@@ -101,6 +103,7 @@ class LiveSampler {
   std::string no_bpf_;
   std::map<base::Pid, Known> known_;
   std::map<base::Pid, base::ProcessId> named_;  // PIDS: not later processes with these pids
+  std::chrono::steady_clock::time_point began_;
   bool looked_ = false;
   std::size_t refused_ = 0;
   std::vector<std::string> refusals_;

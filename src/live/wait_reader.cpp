@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,6 +24,7 @@ constexpr int kPauseOfWaits = 299;
 // The display does not stand still for longer than this.
 constexpr std::chrono::milliseconds kMostOfTurn{20};
 constexpr std::size_t kMostThreads = 16384;  // of a process
+constexpr std::size_t kMostJudged = 1024;    // in one reading
 
 bool waits(char state) { return state == 'S' || state == 'D'; }
 
@@ -77,21 +79,36 @@ void WaitReader::read(base::Pid pid, Process& process) {
   std::map<base::Tid, Waiting> waiting;
   for (const auto tid : procfs::list_tasks(pid)) {
     const auto usage = procfs::read_thread_usage(pid, tid);
-    if (usage && waits(usage->state) && tids.size() < kMostThreads) {
-      tids.push_back(tid);
-      waiting[tid].stack = {.pid = static_cast<std::uint32_t>(pid.value()),
-                            .tid = static_cast<std::uint32_t>(tid.value())};
+    if (!usage || !waits(usage->state) || waiting.size() >= kMostThreads) {
+      continue;
     }
+    const auto before = process.waiting.find(tid);
+    if (before != process.waiting.end() && before->second.settled && usage->arrivals != 0 &&
+        before->second.arrivals == usage->arrivals) {
+      waiting.insert(*before);  // it has not run since
+      continue;
+    }
+    tids.push_back(tid);
+    waiting[tid] = {.stack = {.pid = static_cast<std::uint32_t>(pid.value()),
+                              .tid = static_cast<std::uint32_t>(tid.value())},
+                    .arrivals = usage->arrivals};
   }
-  const auto stacks = process.reader.read(tids);
+  const auto stacks = tids.empty() ? std::vector<python::ThreadStack>{} : process.reader.read(tids);
   for (const auto& stack : stacks) {
     const auto found = waiting.find(stack.tid);
+    if (found != waiting.end()) {
+      found->second.settled = stack.settled;
+    }
     if (found != waiting.end() && stack.settled) {
       found->second.stack.frames = process.frames.of(stack, process.reader, functions_);
     }
   }
   if (process.judge) {
-    for (const auto& [tid, use] : process.judge->judge(tids, stacks)) {
+    const auto judged = std::span{tids}.first(std::min(tids.size(), kMostJudged));
+    for (const auto tid : std::span{tids}.subspan(judged.size())) {
+      waiting[tid].settled = false;  // it is read again
+    }
+    for (const auto& [tid, use] : process.judge->judge(judged, stacks)) {
       if (const auto found = waiting.find(tid); found != waiting.end()) {
         found->second.use = use;
       }

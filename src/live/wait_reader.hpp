@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -42,6 +43,8 @@ class WaitReader {
   struct Waiting {
     sample::Stack stack;
     sample::Use use = sample::Use::kUnknown;
+    std::uint64_t arrivals = 0;  // how often the thread had got a CPU; 0: not known
+    bool settled = true;         // STACK is what it did then
   };
   struct Process {
     python::StackReader reader;
