@@ -1,9 +1,7 @@
 // `why` of gevent: what blocks the hub, and where greenlets wait.
+#include "e2e/why_of.hpp"
 #include "support/bpf_engine.hpp"
-#include "support/child_process.hpp"
 #include "support/interpreters.hpp"
-#include "support/paths.hpp"
-#include "support/python_process.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -69,12 +67,7 @@ class WhyGreenlets : public testing::TestWithParam<int> {
     }
   }
   [[nodiscard]] json why_of(const std::string& kind) const {
-    const PythonProcess target{
-        *python_, kServer, {.interpreter_args = {}, .args = {kind}, .child = {}}};
-    const auto shown =
-        run({tool(), "why", "-d", "2", "--json", "-p", std::to_string(target.pid().value())});
-    EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
-    return json::parse(shown.out);
+    return test::why_of(*python_, kServer, kind);
   }
 
  private:

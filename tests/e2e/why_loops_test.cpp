@@ -1,9 +1,7 @@
 // `why` of event loops that run tasks in different ways: what blocks them.
+#include "e2e/why_of.hpp"
 #include "support/bpf_engine.hpp"
-#include "support/child_process.hpp"
 #include "support/interpreters.hpp"
-#include "support/paths.hpp"
-#include "support/python_process.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -75,14 +73,7 @@ class WhyLoops : public testing::TestWithParam<std::tuple<int, std::string>> {
     }
   }
   [[nodiscard]] json why_of(const char* program) const {
-    const PythonProcess target{
-        *python_,
-        program,
-        {.interpreter_args = {}, .args = {std::get<1>(GetParam())}, .child = {}}};
-    const auto shown =
-        run({tool(), "why", "-d", "2", "--json", "-p", std::to_string(target.pid().value())});
-    EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
-    return json::parse(shown.out);
+    return test::why_of(*python_, program, std::get<1>(GetParam()));
   }
 
  private:
