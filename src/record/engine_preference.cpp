@@ -64,6 +64,12 @@ std::string why_bpf(const TrampolineFit& target) {
             ? ", and later recordings could not switch it on in new ones"
             : "");
   }
+  if (target.executed != 0) {
+    return fmt::format(
+        "pid {} starts Python processes by exec: of such a process, the trampoline would miss what "
+        "it does before it is found and ready",
+        pid);
+  }
   return {};
 }
 
@@ -130,17 +136,23 @@ std::optional<TrampolineFit> fit_of(base::Pid pid, const python::Detection& dete
                                                python::name(refusal.reason))};
 }
 
-// Sets `forked` of FITS. Reads /proc.
-void count_forked(const std::vector<python::Target>& targets, std::vector<TrampolineFit>& fits) {
+// Sets `forked` of FITS and, if their children are recorded, too, `executed`. Reads /proc.
+void count_children(const std::vector<python::Target>& targets, bool families,
+                    std::vector<TrampolineFit>& fits) {
   std::vector<base::Pid> pids(targets.size());
   std::ranges::transform(targets, pids.begin(),
                          [](const python::Target& target) { return target.id.pid; });
   for (const auto child : targets::children_of(pids)) {
     const auto stat = procfs::read_stat(child);
     for (const auto& target : targets) {
-      // exec places the stack elsewhere.
-      if (stat && stat->parent == target.id.pid && stat->stack_begin == target.stack_begin) {
-        ++std::ranges::find(fits, target.id.pid, &TrampolineFit::pid)->forked;
+      if (!stat || stat->parent != target.id.pid) {
+        continue;
+      }
+      auto& fit = *std::ranges::find(fits, target.id.pid, &TrampolineFit::pid);
+      if (stat->stack_begin == target.stack_begin) {  // exec places the stack elsewhere
+        ++fit.forked;
+      } else if (families && std::ranges::find(pids, child) != pids.end()) {
+        ++fit.executed;
       }
     }
   }
@@ -217,7 +229,7 @@ std::string why_bpf(const RecordPlan& plan, python::Detector& detector,
     targets.push_back(std::get<python::Target>(examined[i].detection));
   }
   if (!plan.whole_system()) {
-    count_forked(targets, fits);
+    count_children(targets, plan.families(), fits);
   }
   return why_bpf(fits);
 }

@@ -22,6 +22,7 @@ struct TrampolineFit {
   std::size_t python_threads = 0;  // that run Python functions
   bool greenlets = false;          // it has loaded greenlet
   std::size_t forked = 0;          // its running children that have not exec'ed
+  std::size_t executed = 0;        // those that have exec'ed Python, if they are targets, too
 };
 
 // One line about the first of TARGETS that BPF suits better; empty: there is none. Pure.

@@ -57,6 +57,16 @@ print('ready', flush=True)
 input()
 )";
 
+// Starts another Python, which is ready, and ends with its parent.
+constexpr const char* kExecutes = R"(
+import subprocess, sys
+code = 'print("ready", flush=True); input()'
+child = subprocess.Popen([sys.executable, '-c', code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline()
+print('ready', flush=True)
+input()
+)";
+
 const auto kByTrampoline = HasSubstr(": trampoline on, stopped");
 const auto kByBpf =
     HasSubstr("; recording with --engine bpf instead (--engine trampoline insists)\n");
@@ -168,6 +178,13 @@ TEST_F(EngineDefault, IsBpfForAMaster) {
   const PythonProcess target{python(), kMaster};
   EXPECT_THAT(record(target.pid(), {}).err,
               AllOf(HasSubstr("has forked 2 running processes: "), kByBpf));
+}
+
+TEST_F(EngineDefault, IsBpfForAFamilyThatExecutesPython) {
+  const PythonProcess target{python(), kExecutes};
+  EXPECT_THAT(record(target.pid(), {"--children"}).err,
+              AllOf(HasSubstr(" starts Python processes by exec: "), kByBpf));
+  EXPECT_THAT(record(target.pid(), {}).err, AllOf(kByTrampoline, Not(kByBpf)));
 }
 
 }  // namespace

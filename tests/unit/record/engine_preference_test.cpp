@@ -37,6 +37,11 @@ TEST(EnginePreference, IsForProcessesThatForkMuch) {
   EXPECT_EQ(why({.pid = Pid{7}, .version = release(14, 10), .forked = 1}), "");
 }
 
+TEST(EnginePreference, IsForProcessesThatStartOthersByExec) {
+  EXPECT_THAT(why({.pid = Pid{7}, .version = release(14, 10), .executed = 1}),
+              HasSubstr("pid 7 starts Python processes by exec"));
+}
+
 TEST(EnginePreference, IsForWhatTheTrampolineRefusesOrLeavesOut) {
   EXPECT_EQ(why({.pid = Pid{7}, .version = release(14, 10), .obstacle = "it has the JIT"}),
             "pid 7: it has the JIT");
