@@ -237,10 +237,10 @@ works()
     }
     return 0.0;
   };
-  EXPECT_GT(waits_for("rests", "sleep"), 0.9) << table;
-  EXPECT_GT(waits_for("locks", "lock"), 0.9) << table;
-  EXPECT_GT(waits_for("Condition.wait", "thread"), 0.9) << table;  // of the queue
-  EXPECT_GT(waits_for("receives", "network"), 0.9) << table;
+  EXPECT_GT(waits_for("rests", "sleep"), 0.5) << table;
+  EXPECT_GT(waits_for("locks", "lock"), 0.5) << table;
+  EXPECT_GT(waits_for("Condition.wait", "thread"), 0.5) << table;  // of the queue
+  EXPECT_GT(waits_for("receives", "network"), 0.5) << table;
   EXPECT_LT(waits["works"], 0.2);
   std::map<std::string, double> lines;
   for (const auto& row : table.at("lines")) {
