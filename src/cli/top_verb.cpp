@@ -237,6 +237,9 @@ std::optional<std::vector<std::string>> Top::show_once(base::Logger& logger) {
   for (const auto view :
        {live::View::kFunctions, live::View::kLines, live::View::kC, live::View::kThreads}) {
     constexpr std::size_t kMostRows = 20;
+    if (view == live::View::kC && !sampler_.no_bpf().empty()) {
+      continue;  // such stacks do not tell
+    }
     text += live::to_text(sampler_.profile(), {.view = view, .most = kMostRows}) + "\n";
   }
   base::write_all(STDOUT_FILENO, text, "standard output");

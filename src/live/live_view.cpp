@@ -254,6 +254,9 @@ std::vector<ScreenLine> LiveView::lines(const Profile& profile, const SessionFac
   if (auto lacks = incompleteness(profile, facts); !lacks.empty()) {
     lines.push_back({.text = std::move(lacks)});
   }
+  if (view_ == View::kC && !facts.bpf) {
+    lines.push_back({.text = "C functions are not known without BPF"});
+  }
   if (help_) {
     add_help(lines);
   } else {

@@ -111,6 +111,9 @@ std::string to_json(const Profile& profile, const SessionFacts& facts) {
     json["uses"] = uses_json(profile.uses());
   }
   for (const auto& each : kViews) {
+    if (each.view == View::kC && !facts.bpf) {
+      continue;  // such stacks do not tell
+    }
     auto rows = Json::array();
     for (const auto& row : profile.table({.view = each.view}).rows) {
       Json one{{"name", base::printable(row.name)}};

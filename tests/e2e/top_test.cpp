@@ -280,6 +280,7 @@ TEST_P(Top, ReadsFromOutsideWithoutBpf) {
   auto python = start();
   const auto table = read_from_outside(python, std::chrono::seconds{4});
   EXPECT_EQ(table.at("source"), "reading");
+  EXPECT_FALSE(table.contains("c_functions")) << "unknown is not none";
   // Some 300 times a second; each stands for the time since the one before, which varies.
   expect_shares(table, 600, 0.02);
   EXPECT_GT(table.at("gil"), 0.9 * table.at("cpu").get<double>());

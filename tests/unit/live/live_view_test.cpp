@@ -140,6 +140,18 @@ TEST_F(LiveViewTest, TellsBusyRowsFromThoseThatOnlyWait) {
   EXPECT_THAT(text({.columns = 80, .rows = 24}), HasSubstr(" 50.0 sleep "));
 }
 
+TEST_F(LiveViewTest, SaysThatCFunctionsTakeBpf) {
+  constexpr std::string_view kSentence = "C functions are not known without BPF";
+  view.press('c');
+  const auto shown = [&](bool bpf) {
+    const auto lines = view.lines(profile, {.frequency = 100, .bpf = bpf}, {});
+    return std::ranges::any_of(lines,
+                               [&](const ScreenLine& line) { return line.text == kSentence; });
+  };
+  EXPECT_TRUE(shown(false));
+  EXPECT_FALSE(shown(true));
+}
+
 TEST_F(LiveViewTest, ShowsTheStackOnASmallTerminal) {
   (void)screen();
   view.press(Key::kDown);
