@@ -1,6 +1,6 @@
 # Included by ctest each time that it runs, so that the rows follow the seed. tests/CMakeLists.txt writes a file per test
-# program, which sets PROGRAM, LEVEL, ENTRIES (suite, row or test), SOURCE, ALONE (a regular expression) and TIMEOUT, and
-# PROPERTIES, then includes this one.
+# program, which sets PROGRAM, LEVEL, ENTRIES (suite, row, test or rows), SOURCE, ALONE (a regular expression) and TIMEOUT,
+# and PROPERTIES, then includes this one.
 if(NOT EXISTS ${PROGRAM})
   add_test(${LEVEL}_tests_NOT_BUILT ${LEVEL}_tests_NOT_BUILT)
   return()

@@ -1,11 +1,12 @@
 // The main function of all test programs.
 //
 //   PROGRAM [GoogleTest's options]       runs the tests, each row of each test that a filter names
-//   PROGRAM --list-entries suite|row|test
+//   PROGRAM --list-entries suite|row|test|rows
 //                                        prints what ctest shall run, one entry per line: its name,
 //                                        a filter for the program and the number of tests,
 //                                        separated by tabs. An entry is a suite with all its rows,
-//                                        a suite with one row, or a test with one row.
+//                                        a suite with one row, a test with one row, or a test with
+//                                        the chosen rows.
 //
 // For entries, PYINJECT_TEST_SEED (a number) chooses the rows (covering.hpp); PYINJECT_TEST_ALL
 // selects all rows. Status: 4 if every test was skipped.
@@ -48,6 +49,10 @@ struct Entry {
 Entry entry_of(const ListedTest& one, std::string_view kind) {
   if (kind == "test") {
     return {.name = one.full_name(), .filter = one.full_name()};
+  }
+  if (kind == "rows") {
+    return {.name = fmt::format("{}.{}", one.base_suite(), one.base_test()),
+            .filter = one.full_name()};
   }
   if (one.row().empty() || kind == "suite") {
     return {.name = std::string{one.base_suite()},
@@ -101,7 +106,8 @@ int list_entries(std::string_view kind) {
     auto entry = entry_of(one, kind);
     ++counts[entry.name];
     const auto [place, first] = places.try_emplace(entry.name, entries.size());
-    const bool some = !every && kind == "row" && covers_some_tests_of(one.base_suite());
+    const bool some = kind == "rows" ||
+                      (!every && kind == "row" && covers_some_tests_of(one.base_suite()));
     if (some) {
       entry.filter = one.full_name();
     }

@@ -1,17 +1,17 @@
-# An isolated machine (a pid namespace) with one innocent Python and one hostile program.
+# An isolated machine (a pid namespace) with one innocent Python, without and with a hostile program.
 #
-#   scene.py TOOL DATA HOSTILE PYTHON MODE SECONDS INTERRUPTIONS
+#   scene.py TOOL DATA HOSTILE PYTHON MODE SECONDS INTERRUPTIONS [LATEST]
 #
-# HOSTILE is a program of this directory. The system's Python runs a copy of it as the user nobody; if it fakes structures of
+# HOSTILE is "none" or a program of this directory. The system's Python runs a copy of it as the user nobody; if it fakes structures of
 # PYTHON, or needs Python functions in its stacks, then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline
 # and bpf record the machine with that engine, for SECONDS and at least until the innocent Python has used two fifths of SECONDS
 # of CPU time; readers does so by BPF, with waits, tasks, the GIL and lines; status runs `status`, dump runs `dump -a --locals`; live runs
 # side by side, for SECONDS, `top -a` with BPF and without it, `why` of the innocent Python, and `why` of the hostile program,
-# which may be refused. First all this runs without the hostile program, then with it. The tool is interrupted (SIGINT)
-# INTERRUPTIONS times with the hostile program, each time at a random moment; a recording is also interrupted as often without it,
-# in its middle, and with PYINJECT_HOSTILE=full a recording by stock perf with it, near its end. In the modes trampoline and
-# readers, each reader of readers.py reads the recording that is not interrupted; in the mode readers, the tool also pushes and
-# serves profiles. Prints the measurements as one line of JSON.
+# which may be refused. The tool is also interrupted (SIGINT) INTERRUPTIONS times: a recording without a hostile program in its
+# middle, and everything next to one at a random moment, at most LATEST seconds after its start; with PYINJECT_HOSTILE=full also a
+# recording by stock perf next to one, near its end. In the modes trampoline and readers, each reader of readers.py reads the
+# recording that is not interrupted; in the mode readers, the tool also pushes and serves profiles. Prints the measurements as one
+# line of JSON.
 import json
 import os
 import random
@@ -25,7 +25,7 @@ import time
 
 import readers
 
-tool, data, hostile, python, mode, seconds, interruptions = sys.argv[1:]
+tool, data, hostile, python, mode, seconds, interruptions, *latest = sys.argv[1:]
 seconds, interruptions = float(seconds), int(interruptions)
 here = os.path.dirname(os.path.abspath(__file__))
 HANG = readers.HANG
@@ -265,22 +265,21 @@ def readable(directory):
 
 enemy = None
 innocent = start([python, "-c", INNOCENT])
-result = {"alone": uninterrupted(), "interrupted_alone": [], "interrupted": [], "interrupted_stock": []}
-for _ in range(interruptions if records else 0):
-    result["interrupted_alone"].append(run(data, interrupt_at=0.5))
 with tempfile.TemporaryDirectory(dir="/tmp") as directory:  # TMPDIR may be closed to nobody
-    os.chmod(directory, 0o777)
-    made_up = hostile in MADE_UP
-    enemy = start([python if made_up else "/usr/bin/python3", os.path.join(readable(directory), hostile + ".py")],
-                  None if made_up else NOBODY, directory, {"PYTHONDONTWRITEBYTECODE": "1"})
-    result["beside"] = uninterrupted()
-    for _ in range(interruptions if records and full else 0):
+    if hostile != "none":
+        os.chmod(directory, 0o777)
+        made_up = hostile in MADE_UP
+        enemy = start([python if made_up else "/usr/bin/python3", os.path.join(readable(directory), hostile + ".py")],
+                      None if made_up else NOBODY, directory, {"PYTHONDONTWRITEBYTECODE": "1"})
+    result = {"run": uninterrupted(), "interrupted": [], "interrupted_stock": []}
+    for _ in range(interruptions if enemy and records and full else 0):
         result["interrupted_stock"].append(run(data, interrupt_at=0.9, of=stock_command))
-    for _ in range(interruptions):
-        after = random.uniform(0.05, result["alone"]["seconds"])
-        result["interrupted"].append({"after": after, **run(data, interrupt_after=after)})
+    for _ in range(interruptions if enemy or records else 0):
+        moment = {"interrupt_after": random.uniform(0.05, float(latest[0]))} if enemy else {"interrupt_at": 0.5}
+        result["interrupted"].append({**moment, **run(data, **moment)})
     result["state"] = state(innocent.pid)
-    result["enemy_lives"] = enemy.poll() is None
-    end(enemy)
+    if enemy:
+        result["enemy_lives"] = enemy.poll() is None
+        end(enemy)
 end(innocent)
 print(json.dumps(result))
