@@ -2,7 +2,7 @@ const kRow = 18;     // pixels
 const kLeast = 0.4;  // narrower functions are not drawn
 // Hue, saturation and lightness of KIND and of waits; the text on them is dark. Two of them differ by 22 or more (CIEDE2000), by 11 or
 // more for people who see no red, no green or no blue (simulated as in Machado et al. 2009).
-const PAINT = [[216, 88, 62], [53, 92, 66], [16, 92, 54], [0, 0, 55], [132, 42, 71]];
+const PAINT = [[216, 88, 64], [53, 92, 66], [16, 92, 54], [0, 0, 55], [132, 42, 71]];
 const WAIT_PAINT = [320, 70, 82];
 
 // A graph of one event.
@@ -155,7 +155,7 @@ class Pane {
   }
 
   colourOfText(node) {
-    return this.found?.[node] & 1 || (this.page.dark && this.tree.profile.compares) ? '#f4f4f4' : '#111';
+    return this.found?.[node] & 1 || (this.page.dark && this.tree.profile.compares) ? '#f4f4f4' : '#000';
   }
 
   draw() {
