@@ -15,6 +15,13 @@ void ProcessFiles::note(int descriptor) {
   }
 }
 
+const procfs::Sockets& ProcessFiles::sockets() {
+  if (!sockets_) {
+    sockets_ = procfs::read_sockets(pid_);
+  }
+  return *sockets_;
+}
+
 std::string ProcessFiles::describe(int descriptor) {
   const auto [place, added] = known_.try_emplace(descriptor);
   auto& text = place->second;
@@ -29,11 +36,8 @@ std::string ProcessFiles::describe(int descriptor) {
   }
   const auto digits = std::string_view{text}.substr(kSocket.size());
   const auto inode = base::parse_number<std::uint64_t>(digits.substr(0, digits.size() - 1));
-  if (!sockets_) {
-    sockets_ = procfs::read_sockets(pid_);
-  }
-  const auto found = inode ? sockets_->find(*inode) : sockets_->end();
-  if (found != sockets_->end()) {
+  const auto found = inode ? sockets().find(*inode) : sockets().end();
+  if (found != sockets().end()) {
     text = procfs::to_string(found->second);
   }
   return text;

@@ -20,6 +20,8 @@ class ProcessFiles {
   // Notes which file DESCRIPTOR is now. describe() tells what a socket is connected to, which takes
   // longer.
   void note(int descriptor);
+  // Of its network namespace, when they were first asked for.
+  [[nodiscard]] const procfs::Sockets& sockets();
 
  private:
   base::Pid pid_;

@@ -25,8 +25,9 @@ class WaitJudge {
   WaitJudge(const WaitJudge&) = delete;
   WaitJudge& operator=(const WaitJudge&) = delete;
 
-  // By thread of TIDS, all of which are blocked: as the functions of the kernel tell, and for a
-  // futex, whether it is the GIL's or an object's by which it waits for a lock or another thread.
+  // By thread of TIDS, all of which are blocked: as the functions of the kernel tell; for a futex,
+  // whether it is the GIL's or an object's by which it waits for a lock or another thread; for a
+  // socket, whether the peer is a client.
   // kUnknown: the kernel does not tell, or the thread runs by now. STACKS: those that it has.
   [[nodiscard]] std::map<base::Tid, sample::Use> judge(std::span<const base::Tid> tids,
                                                        std::span<const python::ThreadStack> stacks);

@@ -97,7 +97,7 @@ void Recorder::begin() {
   recording_.pid = target_.id.pid.value();
   recording_.version = python::version_text(target_);
   recording_.kernel_names = !symbols_.empty();
-  look_at_listeners();
+  listening_ = inspect::ListeningPorts{procfs::read_sockets(target_.id.pid)};
   at_begin_.machine = procfs::read_machine_usage();
   at_begin_.limits = procfs::read_cpu_limits(target_.id.pid);
   at_begin_.descendants = procfs::read_descendants_usage(target_.id.pid);

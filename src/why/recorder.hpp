@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bpf/code_files.hpp"
+#include "inspect/connection.hpp"
 #include "procfs/kernel_symbols.hpp"
 #include "procfs/usage.hpp"
 #include "pyinject/base/deadline.hpp"
@@ -54,7 +55,6 @@ class Recorder {
   void on_record(const RingRecord& record);
   void on_sample(const RingRecord& record, Event& event);
   void look_at_descendants();
-  void look_at_listeners();
   void look_at_connections();
   void look_at_cpu_limits();
   void correct_leaves(const RingRecord& out);
@@ -96,7 +96,7 @@ class Recorder {
   } at_begin_;
   std::map<std::uint32_t, procfs::ThreadUsage> usage_;  // the latest of each thread
   CpuUsers users_;
-  std::set<std::string> listening_;  // ports
+  inspect::ListeningPorts listening_;
   std::set<std::vector<std::uint32_t>> deadlocks_;
   base::Deadline next_snapshot_ = base::Deadline::after(std::chrono::nanoseconds{0});
 };

@@ -1,5 +1,6 @@
 // What the recorder reads of the process itself, without stopping it.
 #include "base/clock.hpp"
+#include "inspect/connection.hpp"
 #include "inspect/process_files.hpp"
 #include "procfs/cgroup.hpp"
 #include "procfs/descriptors.hpp"
@@ -22,18 +23,10 @@ namespace pyinject::why {
 
 namespace {
 
-std::string port_of(std::string_view address) {
-  const auto colon = address.rfind(':');
-  return std::string{colon == std::string_view::npos ? "" : address.substr(colon + 1)};
-}
-
-// Between the local and the remote address of a connection.
-constexpr std::string_view kArrow = " -> ";
-
 // What CALL waits for; empty: it is not known.
 std::string awaited_by(const inspect::DescribedCall& call) {
-  if (const auto arrow = call.file.find(kArrow); arrow != std::string::npos) {
-    return call.file.substr(arrow + kArrow.size());
+  if (const auto peer = inspect::peer_of(call.file); !peer.empty()) {
+    return std::string{peer};
   }
   const bool for_child = call.name.starts_with("wait") && !call.arguments.empty();
   return for_child ? call.arguments.front() : call.file.starts_with('/') ? call.file : "";
@@ -64,14 +57,6 @@ void Recorder::look_at_descendants() {
   const auto own = procfs::executable_of(target_.id.pid);
   for (const auto& [pid, on_cpu] : recording_.descendants.living) {
     recording_.workers += own && procfs::executable_of(pid) == own ? 1 : 0;
-  }
-}
-
-void Recorder::look_at_listeners() {
-  for (const auto& [inode, socket] : procfs::read_sockets(target_.id.pid)) {
-    if (socket.listening && socket.protocol != "UNIX") {
-      listening_.insert(port_of(socket.local));
-    }
   }
 }
 
@@ -111,10 +96,9 @@ void Recorder::add_sighting(const inspect::ProcessSnapshot& process,
   if (thread.call) {
     sighting.awaited = recording_.names.number(awaited_by(*thread.call));
     const std::string_view file = thread.call->file;
-    const auto arrow = file.find(kArrow);
     sighting.unnamed = file == "UNIX";
-    sighting.connected = arrow != std::string_view::npos;
-    sighting.by_client = sighting.connected && listening_.contains(port_of(file.substr(0, arrow)));
+    sighting.connected = !inspect::peer_of(file).empty();
+    sighting.by_client = listening_.accepted(file);
   }
   if (thread.wait) {
     sighting.object =
@@ -164,9 +148,9 @@ void Recorder::look_at_connections() {
   inspect::ProcessFiles files{target_.id.pid};
   for (const int descriptor : descriptors) {
     const auto file = files.describe(descriptor);
-    const auto arrow = file.find(kArrow);
-    if (arrow != std::string::npos && !listening_.contains(port_of(file.substr(0, arrow)))) {
-      ++recording_.servers[file.substr(arrow + kArrow.size())];
+    const auto peer = inspect::peer_of(file);
+    if (!peer.empty() && !listening_.accepted(file)) {
+      ++recording_.servers[std::string{peer}];
     }
   }
 }

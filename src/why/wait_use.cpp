@@ -1,5 +1,7 @@
 #include "why/wait_use.hpp"
 
+#include "inspect/connection.hpp"
+
 namespace pyinject::why {
 
 namespace {
@@ -19,10 +21,6 @@ Use of_futex(const Sighting* sighting) {
   return Use::kFutex;
 }
 
-Use of_connection(const Sighting& sighting) {
-  return sighting.by_client ? Use::kClient : Use::kNetwork;
-}
-
 // WORK, but for what only snapshots tell.
 Use of_work(Use work, const Sighting* sighting) {
   switch (work) {
@@ -30,12 +28,10 @@ Use of_work(Use work, const Sighting* sighting) {
       return of_futex(sighting);
     case Use::kSignal:
       return Use::kSleep;
-    case Use::kNetwork:
-      return sighting != nullptr ? of_connection(*sighting) : Use::kNetwork;
-    case Use::kPoll:  // a socket with a timeout is polled, too
-      return sighting != nullptr && sighting->connected ? of_connection(*sighting) : Use::kPoll;
     default:
-      return work;
+      return sighting == nullptr
+                 ? work
+                 : inspect::use_of_connection(work, sighting->connected, sighting->by_client);
   }
 }
 

@@ -194,7 +194,7 @@ TEST_P(Top, WritesTheSamplesThatItShows) {
   }
 }
 
-// Two threads sleep, one works, and one waits for each of a lock, a queue and a socket.
+// Two threads sleep, one works, and one waits for each of a lock, a queue, a server and a client.
 TEST_P(Top, ShowsWhereThreadsWait) {
   constexpr const char* kWaits = R"(
 import queue, socket, threading, time
@@ -208,9 +208,11 @@ def takes():
     queue.Queue().get()
 def receives():
     connections[0].recv(1)
+def answers():
+    server.accept()[0].recv(1)
 server = socket.create_server(('127.0.0.1', 0))
 connections = [socket.create_connection(server.getsockname())]
-for function in (locks, takes, receives):
+for function in (locks, takes, receives, answers):
     threading.Thread(target=function, daemon=True).start()
 def works():
     print('ready', flush=True)
@@ -241,6 +243,7 @@ works()
   EXPECT_GT(waits_for("locks", "lock"), 0.5) << table;
   EXPECT_GT(waits_for("Condition.wait", "thread"), 0.5) << table;  // of the queue
   EXPECT_GT(waits_for("receives", "network"), 0.5) << table;
+  EXPECT_GT(waits_for("answers", "client"), 0.5) << table;
   EXPECT_LT(waits["works"], 0.2);
   std::map<std::string, double> lines;
   for (const auto& row : table.at("lines")) {

@@ -106,8 +106,8 @@ int list_entries(std::string_view kind) {
     auto entry = entry_of(one, kind);
     ++counts[entry.name];
     const auto [place, first] = places.try_emplace(entry.name, entries.size());
-    const bool some = kind == "rows" ||
-                      (!every && kind == "row" && covers_some_tests_of(one.base_suite()));
+    const bool some =
+        kind == "rows" || (!every && kind == "row" && covers_some_tests_of(one.base_suite()));
     if (some) {
       entry.filter = one.full_name();
     }
