@@ -173,7 +173,8 @@ TEST_P(PythonStackRacesTest, RefusesFramesThatAreNotThoseOfItsVersion) {
 import ctypes, os, sys
 read = ctypes.CDLL(None).read
 word = ctypes.create_string_buffer(8)
-frame = ctypes.c_void_p.from_address(id(sys._getframe()) + 24).value  # PyFrameObject.f_frame
+f_frame = object.__basicsize__ + 8  # in PyFrameObject
+frame = ctypes.c_void_p.from_address(id(sys._getframe()) + f_frame).value
 ctypes.c_void_p.from_address(frame + 8).value = 1  # _PyInterpreterFrame.previous
 os.write(1, b'ready\n')
 read(0, word, 8)
