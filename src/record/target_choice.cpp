@@ -52,6 +52,7 @@ bool TargetChoice::choose() {
   }
   if (named && !plan_.families()) {
     name_python_descendants(selection.no_pythons);
+    name_python_descendants(selection.uninitialized);
   }
   if (plan_.strict && named && !selection.complete) {
     return false;
@@ -78,9 +79,10 @@ bool TargetChoice::choose() {
   return true;
 }
 
-// A shell, `uv run`, an init process of a container: the user means the Pythons below it.
-void TargetChoice::name_python_descendants(const std::set<base::Pid>& no_pythons) {
-  for (const auto root : no_pythons) {
+// A shell, `uv run`, an init process of a container, apache with mod_wsgi: the user means the
+// Pythons below it.
+void TargetChoice::name_python_descendants(const std::set<base::Pid>& roots) {
+  for (const auto root : roots) {
     auto pids = targets::TargetSet::of_families({root}).choose(targets::visible_processes());
     std::erase(pids, root);
     pids.resize(std::min(pids.size(), kMostDescendants));

@@ -48,7 +48,7 @@ class TargetChoice {
  private:
   void hold_command();
   [[nodiscard]] targets::Selection choose_families();
-  void name_python_descendants(const std::set<base::Pid>& no_pythons);
+  void name_python_descendants(const std::set<base::Pid>& roots);
   void add_options();
 
   const RecordPlan& plan_;

@@ -122,6 +122,9 @@ Selection ProcessManager::select(const std::vector<base::Pid>& pids, bool named)
       if (refused->refusal.reason == Reason::kNotPython) {
         selection.no_pythons.insert(pid);
       }
+      if (refused->refusal.reason == Reason::kNotInitialized) {
+        selection.uninitialized.insert(pid);
+      }
       continue;
     }
     selection.targets.push_back(std::get<python::Target>(std::move(detection)));

@@ -87,6 +87,7 @@ struct Selection {
   std::vector<python::Target> targets;
   bool complete = true;
   std::set<base::Pid> no_pythons = {};
+  std::set<base::Pid> uninitialized = {};  // with a libpython that may be for their children only
 };
 
 // Result for a process that appeared later.
