@@ -132,17 +132,20 @@ void JsonLogger::log(const targets::Event& event) {
   write_line(object);
 }
 
-Reporter::Reporter(std::string verb, ReportOptions options, base::LogLevel most, bool color)
-    : options_{std::move(options)}, text_{most, color}, json_{most} {
-  report_.verb = std::move(verb);
-  report_.begun = std::chrono::system_clock::now();
+void RootWatch::log(base::LogLevel level, std::string_view message) {
+  if (level <= base::LogLevel::kWarning && message.find("as root") != std::string_view::npos) {
+    names_root_ = true;
+  }
+  next_.log(level, message);
 }
 
-base::Logger& Reporter::logger() {
-  if (options_.json) {
-    return json_;
-  }
-  return text_;
+Reporter::Reporter(std::string verb, ReportOptions options, base::LogLevel most, bool color)
+    : options_{std::move(options)},
+      text_{most, color},
+      json_{most},
+      watched_{options_.json ? static_cast<base::Logger&>(json_) : text_} {
+  report_.verb = std::move(verb);
+  report_.begun = std::chrono::system_clock::now();
 }
 
 void Reporter::note(const targets::Event& event) {

@@ -6,6 +6,7 @@
 #include "pyinject/record/stats_report.hpp"
 #include "pyinject/targets/manager.hpp"
 
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -24,12 +25,26 @@ class JsonLogger : public base::Logger {
   base::LogLevel most_;
 };
 
+// Passes messages on, and notes whether a warning or an error is about rights that root has.
+class RootWatch : public base::Logger {
+ public:
+  explicit RootWatch(base::Logger& next) : next_{next} {}
+  void log(base::LogLevel level, std::string_view message) override;
+  [[nodiscard]] bool names_root() const { return names_root_; }
+
+ private:
+  base::Logger& next_;
+  std::atomic<bool> names_root_ = false;
+};
+
 // One run of the tool.
 class Reporter {
  public:
   Reporter(std::string verb, ReportOptions options, base::LogLevel most, bool color);
 
-  [[nodiscard]] base::Logger& logger();
+  [[nodiscard]] base::Logger& logger() { return watched_; }
+  // Whether a message said what root might do.
+  [[nodiscard]] bool names_root() const { return watched_.names_root(); }
   // Several threads may call it, but not concurrently.
   void note(const targets::Event& event);
   // Adds counters of the run; may be called for several parts of it.
@@ -49,6 +64,7 @@ class Reporter {
   ReportOptions options_;
   base::StderrLogger text_;
   JsonLogger json_;
+  RootWatch watched_;
   record::StatsReport report_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };

@@ -10,6 +10,7 @@
 #include "cli/reporter.hpp"
 #include "cli/verbs.hpp"
 #include "events/processor_events.hpp"
+#include "procfs/executable.hpp"
 #include "procfs/own_rights.hpp"
 #include "push/client.hpp"
 #include "pyinject/base/error.hpp"
@@ -73,7 +74,17 @@ std::string version_text() {
       events::built_in() ? "reported by perf's events" : "polled (without libperf)");
 }
 
-int run_reported(const CommandLine& line, const Terminal& terminal) {
+// ARGUMENTS as a command line for root, whose sudo has a PATH of its own.
+std::string command_of_root(const std::vector<std::string>& arguments) {
+  auto command = "sudo " + shell_word(procfs::own_executable());
+  for (const auto& argument : arguments) {
+    command += " " + shell_word(argument);
+  }
+  return command;
+}
+
+int run_reported(const CommandLine& line, const std::vector<std::string>& arguments,
+                 const Terminal& terminal) {
   Reporter reporter{std::string{line.verb->name}, line.report, level_of(line.verbosity),
                     terminal.color};
   int status = kFailure;
@@ -86,6 +97,9 @@ int run_reported(const CommandLine& line, const Terminal& terminal) {
     status = line.verb->run(line, reporter, terminal);
   } catch (const std::exception& error) {
     reporter.logger().error("{}", error.what());
+  }
+  if (reporter.names_root() && ::geteuid() != 0) {
+    reporter.logger().info("as root: {}", command_of_root(arguments));
   }
   return reporter.finish(status);
 }
@@ -125,7 +139,7 @@ int run(int argc, char** argv) {
       base::write_all(STDOUT_FILENO, version_text(), "standard output");
       return 0;
     }
-    return run_reported(line, terminal);
+    return run_reported(line, arguments, terminal);
   } catch (const CommandLineError& error) {
     plain.error("{}", error.what());
     if (error.status() == record::kUsage) {

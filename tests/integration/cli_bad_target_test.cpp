@@ -105,6 +105,8 @@ TEST_F(CliBadInput, AnotherUsersProcessIsRefused) {
   const auto result = run(argv, options);
   expect_failure(result, {"pid " + say(python.pid()) + ": ", "(no_permission)", "uid 0",
                           "CAP_SYS_PTRACE", "Permission denied"});
+  // sudo has a PATH of its own.
+  EXPECT_THAT(result.err, testing::HasSubstr("as root: sudo " + seen.here("tool") + " record "));
   expect_as_before(python);
 }
 
