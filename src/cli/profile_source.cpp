@@ -64,7 +64,7 @@ record::RecordPlan recording_of(const ParsedWords& parsed, record::Targets targe
   record::RecordPlan record;
   record.targets = std::move(targets);
   record.strict = !record.whole_system();
-  record.perf = parsed.perf;
+  record.perf = search_recorder(parsed);
   record.names_beside = true;  // they go with the file
   record.flags = parsed.flags;
   record.flags.lines = true;

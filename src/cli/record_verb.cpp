@@ -56,6 +56,9 @@ constexpr auto kRecordOptions = std::to_array<Option>({
     {"--no-backfill", "omit functions that were entered before the attach"},
     rows::kDeactivateTimeout.with("limit for switching trampolines off (default: 5)"),
     rows::kPerf,
+    not_in_help({"--recorder R",
+                 "perf, or own: this tool itself (default: perf if it is installed)",
+                 Completed::kWord, "who records", "perf own"}),
     under("output",
           rows::kLines.with("add line numbers to the function names (trampoline: only of those "
                             "entered before the attach)")),
@@ -134,7 +137,8 @@ void parse_record_options(ParsedWords& parsed, record::RecordPlan& record) {
         kUsage};
   }
   record.strict = record.whole_system() ? parsed.has("strict") : parsed.strict;
-  record.perf = parsed.perf;
+  // The calls of --functions take more of perf than this tool's own recorder has.
+  record.perf = parsed.has("functions") ? parsed.perf : search_recorder(parsed);
   record.backfill = !parsed.has("no-backfill");
   record.flags = parsed.flags;
   record.deactivation_deadline = parsed.deactivation_deadline;

@@ -16,6 +16,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/version.hpp"
 #include "record/choose_engine.hpp"
+#include "recorder/recorder.hpp"
 
 #include <fmt/format.h>
 
@@ -23,6 +24,7 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -121,6 +123,10 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
 
 int run(int argc, char** argv) {
   open_standard_descriptors();
+  const std::vector<std::string> words{argv, argv + argc};
+  if (argc > 1 && words[1] == recorder::kWord) {
+    return recorder::record(std::span{words}.subspan(2), words);
+  }
   const Terminal terminal = look_at_terminal();
   const std::vector<std::string> arguments{argv + (argc > 0 ? 1 : 0), argv + argc};
   const ReportOptions wished{.json = asks_for_json(arguments)};

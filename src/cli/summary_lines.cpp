@@ -341,6 +341,10 @@ std::vector<std::string> summary_lines(const record::RecordSummary& summary,
   }
   const auto file =
       shell_word(summary.files.empty() ? summary.output.path : summary.files.front().path);
+  if (summary.without_perf) {
+    lines.push_back("next: perf-pyinject report " + file);
+    return lines;
+  }
   std::size_t longest = 0;
   for (const auto& woven : summary.woven) {
     longest = std::max(longest, woven.summary.longest);

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "cli/did_you_mean.hpp"
+#include "procfs/executable.hpp"
 
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
@@ -178,6 +179,19 @@ std::vector<Option> options_of(const VerbSpec& verb) {
 
 std::optional<std::string> ParsedWords::value(const char* option) const {
   return has(option) ? std::optional{values[option].as<std::string>()} : std::nullopt;
+}
+
+perf::PerfSearch search_recorder(const ParsedWords& parsed) {
+  auto search = parsed.perf;
+  search.recorder = perf::RecorderChoice::kPerfOrOwn;
+  if (const auto recorder = parsed.value("recorder")) {
+    if (*recorder != "own" && *recorder != "perf") {
+      throw CommandLineError{fmt::format("--recorder {}: expected perf or own", *recorder), kUsage};
+    }
+    search.recorder = *recorder == "own" ? perf::RecorderChoice::kOwn : perf::RecorderChoice::kPerf;
+  }
+  search.own = procfs::own_executable();
+  return search;
 }
 
 ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments, Operands operands,

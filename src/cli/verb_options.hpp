@@ -113,6 +113,10 @@ struct ParsedWords {
 [[nodiscard]] ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments,
                                       Operands operands, CommandLine& line);
 
+// Who records for PARSED: perf or, where none is installed, this tool itself, unless --recorder
+// says which. Throws CommandLineError.
+[[nodiscard]] perf::PerfSearch search_recorder(const ParsedWords& parsed);
+
 // For VERB, which takes either a process or COMMAND. Throws CommandLineError.
 [[noreturn]] void refuse_command(std::span<const std::string> command, const VerbSpec& verb);
 

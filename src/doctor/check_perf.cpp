@@ -25,11 +25,17 @@ void split_remedy(std::string_view message, Check& check) {
 Check no_perf(const Facts& facts) {
   Check check{
       .name = "perf",
-      .state = State::kFailed,
-      .cost = "record, flamegraph -p and export -p do not work; status, dump, top and why do",
+      .state = State::kLimited,
+      .cost =
+          "record, flamegraph and export record without it; what only perf has is refused: "
+          "record --functions, weave, many options of perf record",
       .command = install(
-          facts, {.debian = "linux-perf", .ubuntu = "linux-tools-$(uname -r)", .fedora = "perf"}),
-      .blocks = every_engine()};
+          facts, {.debian = "linux-perf", .ubuntu = "linux-tools-$(uname -r)", .fedora = "perf"})};
+  if (facts.perf.named) {  // nothing takes the place of one that the user has chosen
+    check.state = State::kFailed;
+    check.cost = "record, flamegraph and export cannot record";
+    check.blocks = every_engine();
+  }
   split_remedy(facts.perf.problem, check);
   return check;
 }

@@ -73,6 +73,7 @@ PerfFacts collect_perf(const perf::PerfSearch& search) {
   constexpr std::chrono::seconds kTrial{20};
   PerfFacts facts;
   facts.distribution = distribution();
+  facts.named = search.option.has_value() || !search.environment.value_or("").empty();
   try {
     const auto perf = perf::locate_perf(search, base::Deadline::after(record::kPerfAnswers));
     facts.path = perf.path;

@@ -25,6 +25,7 @@ struct PerfFacts {
   std::string path = {};
   int major = 0;  // 0: unknown
   int minor = 0;
+  bool named = false;        // by the user
   std::string problem = {};  // why no perf was found, with what to do; empty: found
   bool has_control = false;
   bool lacks_addr2line = false;  // and needs it (perf_locator.hpp)

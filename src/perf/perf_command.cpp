@@ -7,8 +7,9 @@ namespace pyinject::perf {
 
 std::vector<std::string> record_argv(const RecordCommand& command) {
   std::vector<std::string> argv = {
-      command.perf, "record",    "-D",
-      "-1",         "--control", fmt::format("fd:{},{}", command.control_fd, command.ack_fd),
+      command.perf, command.own_recorder ? "perf-record" : "record",
+      "-D",         "-1",
+      "--control",  fmt::format("fd:{},{}", command.control_fd, command.ack_fd),
   };
   argv.insert(argv.end(), command.own.begin(), command.own.end());
   const auto& options = command.options.words();

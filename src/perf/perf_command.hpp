@@ -12,6 +12,7 @@ namespace pyinject::perf {
 
 struct RecordCommand {
   std::string perf;                        // path of the executable
+  bool own_recorder = false;               // it is this tool (recorder/recorder.hpp)
   int control_fd = -1;                     // perf reads commands here
   int ack_fd = -1;                         // and writes acknowledgements here
   std::vector<std::string> own = {};       // chosen by this tool, e.g. {"--call-graph", "fp"}

@@ -78,7 +78,10 @@ bool is_wrapper_complaint(std::string_view output) {
          (contains(output, "exec: perf_") && contains(output, "not found"));
 }
 
-Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
+namespace {
+
+// MISSING: set if there is none on PATH, and nobody has named another one.
+Perf find_installed(const PerfSearch& search, base::Deadline deadline, bool& missing) {
   std::string path = "perf";
   std::string_view origin = "on PATH";
   if (search.option) {
@@ -88,10 +91,12 @@ Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
     path = *search.environment;
     origin = "given by the environment variable PERF";
   }
+  const bool named = path != "perf";
   base::CapturedRun run;
   try {
     run = base::run_captured({path, "version"}, deadline);
   } catch (const base::SystemError& error) {
+    missing = !named;
     throw base::Error{fmt::format("perf: cannot run '{}' ({}): {}: {}", path, origin,
                                   base::errno_text(error.code()), kPackages)};
   }
@@ -100,6 +105,7 @@ Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
         fmt::format("perf: '{} version' ({}) gave no answer in time: {}", path, origin, kPackages)};
   }
   if (is_wrapper_complaint(run.output)) {
+    missing = !named;
     throw base::Error{fmt::format(
         "perf: '{}' ({}) is a wrapper that has no perf for the running kernel {}: install "
         "linux-tools-{} (Ubuntu) or linux-perf (Debian), or name a perf of any version "
@@ -110,7 +116,29 @@ Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
     throw base::Error{fmt::format("perf: '{} version' ({}) did not print a perf version ({}): {}",
                                   path, origin, base::describe(*run.status), kPackages)};
   }
-  return parse_version(path, run.output);
+  auto perf = parse_version(path, run.output);
+  perf.installed = path;
+  return perf;
+}
+
+}  // namespace
+
+Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
+  Perf own{.path = search.own, .own = true};
+  bool missing = false;
+  try {
+    auto perf = find_installed(search, deadline, missing);
+    if (search.recorder != RecorderChoice::kOwn) {
+      return perf;
+    }
+    own.installed = perf.installed;
+  } catch (const base::Error&) {
+    if (search.recorder == RecorderChoice::kPerf ||
+        (search.recorder == RecorderChoice::kPerfOrOwn && !missing)) {
+      throw;
+    }
+  }
+  return own;
 }
 
 std::string explain_record_failure(base::ExitStatus status, std::string_view errors) {

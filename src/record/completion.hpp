@@ -20,13 +20,13 @@ struct CompletionOptions {
   bool recorded = false;    // as WeaveOptions
   bool unfinished = false;  // the same
   weave::WeaveFlags flags = {};
-  bool followed = false;                   // as WeaveOptions
-  std::uint64_t begun_at = 0;              // as WeaveOptions
-  std::uint64_t ended_at = 0;              // the same
-  perfdata::TargetGaps gaps = {};          // as WeaveOptions
-  std::string perf;                        // the executable, for its build-id cache
-  bool names_beside = false;               // not in that perf's build-id cache
-  std::string lost = {};                   // what is lost if the file is left unprocessed
+  bool followed = false;           // as WeaveOptions
+  std::uint64_t begun_at = 0;      // as WeaveOptions
+  std::uint64_t ended_at = 0;      // the same
+  perfdata::TargetGaps gaps = {};  // as WeaveOptions
+  std::string perf;                // the executable, for its build-id cache; empty: there is none
+  bool names_beside = false;       // not in that perf's build-id cache
+  std::string lost = {};           // what is lost if the file is left unprocessed
   std::function<bool()> interrupted = {};  // polled a few times a second
   weave::RecordingContext context = {};
 };

@@ -148,7 +148,7 @@ void keep_replaced(const std::vector<weave::ReplacedFile>& files, const std::str
 }
 
 void keep_images(const KeptImages& kept, base::Logger& logger) {
-  if (kept.images.empty()) {
+  if (kept.images.empty() || (!kept.beside && kept.perf.empty())) {
     return;
   }
   if (!kept.beside) {

@@ -17,7 +17,7 @@ struct KeptImages {
   const std::vector<weave::NamedImage>& images;
   std::string folder;   // the directory of the images in the file's paths
   bool beside = false;  // in FOLDER, not in the cache
-  std::string perf;     // owner of the cache
+  std::string perf;     // owner of the cache; empty: there is none, the recording has the names
   struct stat like;     // the recorded file, which sets owner and mode
 };
 

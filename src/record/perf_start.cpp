@@ -101,6 +101,7 @@ PerfStart::Started PerfStart::start_once(const perf::Perf& perf) {
 
 PerfStart::Started PerfStart::run(const perf::Perf& perf) {
   perf::RecordCommand command{.perf = perf.path,
+                              .own_recorder = perf.own,
                               .own = options_,
                               .options = plan_.perf_options,
                               .pids = record_all_ ? std::vector<base::Pid>{} : roster_.for_perf(),

@@ -95,7 +95,7 @@ Processed RecordedOutput::weave(const std::string& path, bool last, bool unfinis
        .begun_at = observations_.begun_at(),
        .ended_at = last ? observations_.ended_at() : 0,
        .gaps = observations_.gaps(last),
-       .perf = perf_.path,
+       .perf = perf_.installed,
        .names_beside = plan_.names_beside,
        .lost = lost_with_completion(),
        .interrupted = [this] { return interruption_.take(); },
@@ -125,6 +125,7 @@ RecordSummary RecordedOutput::summarize() {
       .elapsed = observations_.elapsed(),
       .targets = stats.activated,
       .maps = observations_.maps(),
+      .without_perf = perf_.installed.empty(),
       .no_inline = perf::lacks_addr2line(perf_),
       .counters = several ? stats.summary() : std::string{}};
   engine_.summarize(summary);

@@ -4,6 +4,7 @@
 #include "base/format.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/targets/this_session.hpp"
+#include "recorder/options.hpp"
 
 #include <utility>
 
@@ -88,6 +89,9 @@ int Recording::steps() {
     return status;
   }
   located_ = perf::locate_perf(plan_.perf, Deadline::after(kPerfAnswers));
+  if (const int status = check_own_recorder(); status != 0) {
+    return status;
+  }
   base::reached(base::Step::kSessionBegun);
   engine_->begin();
   base::reached(base::Step::kGuardRuns);
@@ -132,6 +136,21 @@ int Recording::steps() {
     base::reached(base::Step::kCommandStarted);
   }
   return finish(wait());
+}
+
+int Recording::check_own_recorder() {
+  if (!located_.own) {
+    return 0;
+  }
+  if (const auto why = recorder::refusal(plan_.perf_options.words())) {
+    logger_.error("{}", *why);
+    return kUsage;
+  }
+  if (plan_.perf.recorder == perf::RecorderChoice::kPerfOrOwn) {
+    logger_.log(plan_.told_engine ? base::LogLevel::kDebug : base::LogLevel::kInfo,
+                "perf is not installed: recording without it");
+  }
+  return 0;
 }
 
 std::optional<int> Recording::after(PerfStart::Started started) {

@@ -39,6 +39,7 @@ class Recording {
 
  private:
   int steps();
+  int check_own_recorder();
   bool leave();
   bool switch_off();
   targets::ManagerOptions manager_options();

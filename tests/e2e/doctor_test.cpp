@@ -125,9 +125,13 @@ TEST_F(Doctor, GetsAUserHisRights) {
 TEST_F(Doctor, FindsThePerfThatIsMissingOrUnfit) {
   const auto real = find_perf("perf").value();
   const auto none = doctor("", "", "cd /tmp && PATH=/nonexistent");
-  EXPECT_EQ(none.status, 1);
-  EXPECT_EQ(none.state("perf"), "failed");
-  EXPECT_THAT(none.check("perf").dump(), HasSubstr("--perf PATH"));
+  EXPECT_EQ(none.status, 0);
+  EXPECT_EQ(none.state("perf"), "limited");
+  EXPECT_THAT(none.check("perf").dump(),
+              AllOf(HasSubstr("--perf PATH"), HasSubstr("record without it")));
+  const auto named = doctor("--perf /nonexistent");
+  EXPECT_EQ(named.status, 1);
+  EXPECT_EQ(named.state("perf"), "failed");
 
   const auto old =
       directory_.file("old", "#!/bin/sh\n[ \"$2\" = -h ] || exec " + real + " \"$@\"\n" + real +

@@ -43,8 +43,9 @@ TEST_F(CliBadInput, AMissingPerfIsReported) {
   wait_until_asleep(python.pid());
   const auto before = take_snapshot(python.pid());
   // The command does not need PATH.
-  expect_failure(run(record_argv(python.pid(), {}, {tool(), "--version"}), options),
-                 {"perf", "install linux-perf", "--perf PATH"});
+  expect_failure(
+      run(record_argv(python.pid(), {"--recorder", "perf"}, {tool(), "--version"}), options),
+      {"perf", "install linux-perf", "--perf PATH"});
   EXPECT_THAT(differences(before, take_snapshot(python.pid())), IsEmpty());
 }
 

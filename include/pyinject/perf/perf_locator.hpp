@@ -18,17 +18,30 @@ struct Perf {
   std::string path;
   int major = 0;  // from `perf version`; 0: unknown
   int minor = 0;
+  bool own = false;            // PATH is this tool, which records by itself
+  std::string installed = {};  // the perf that reads the file on this machine; empty: there is none
+};
+
+// Who records.
+enum class RecorderChoice {
+  kPerfOrOwn,  // this tool itself if no perf is installed
+  kPerf,
+  kOwn,
 };
 
 // Where to look; a struct so that tests need not change the environment.
 struct PerfSearch {
   std::optional<std::string> option;       // --perf PATH
   std::optional<std::string> environment;  // PERF
+  RecorderChoice recorder = RecorderChoice::kPerf;
+  // Without kPerf: a program that runs recorder::record(), such as /proc/self/exe.
+  std::string own = {};
 };
 
-// Tries the option, then the environment, then `perf` on PATH, and asks it for its version. Throws
-// base::Error with the remedy if there is no perf, if it is a distribution's wrapper without the
-// package for the running kernel, or if it does not answer before the deadline.
+// Tries the option, then the environment, then `perf` on PATH, and asks it for its version. With
+// kPerfOrOwn, SEARCH.own takes its place if no perf is on PATH, or only a distribution's wrapper
+// without the package for the running kernel. Otherwise throws base::Error with the remedy if there
+// is no perf, or if it does not answer before the deadline. With kOwn that does not matter.
 [[nodiscard]] Perf locate_perf(const PerfSearch& search, base::Deadline deadline);
 
 // perf 7 asks addr2line(1) for inlined functions: `perf report` and `perf script` of 7.2 are killed

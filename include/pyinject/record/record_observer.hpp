@@ -40,6 +40,7 @@ struct RecordSummary {
   // Threads whose functions entered before the attach could not be read (record/frame_watch.hpp).
   std::size_t unknown_threads = 0;
   std::optional<SamplerStats> sampler = {};  // with --engine bpf
+  bool without_perf = false;                 // none is installed
   bool no_inline = false;     // perf can read the file only with --no-inline (perf_locator.hpp)
   std::string counters = {};  // Stats::summary(); empty: a single target was on, then off
 };

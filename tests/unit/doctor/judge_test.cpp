@@ -99,6 +99,12 @@ INSTANTIATE_TEST_SUITE_P(
                  facts.perf.problem =
                      "perf: cannot run 'perf': ENOENT: install linux-perf (Debian)";
                },
+               State::kLimited, "apt-get install linux-perf"},
+        Broken{"perf",
+               [](Facts& facts) {
+                 facts.perf.problem = "perf: cannot run 'x': ENOENT: install linux-perf (Debian)";
+                 facts.perf.named = true;
+               },
                State::kFailed, "apt-get install linux-perf"},
         Broken{"perf_control", [](Facts& facts) { facts.perf.has_control = false; }, State::kFailed,
                "apt-get install linux-perf"},

@@ -1,0 +1,342 @@
+#include "recorder/recorder.hpp"
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "perf/tracefs.hpp"
+#include "perfdata/identity.hpp"
+#include "perfdata/record.hpp"
+#include "pyinject/base/error.hpp"
+#include "recorder/attributes.hpp"
+#include "recorder/data_file.hpp"
+#include "recorder/features.hpp"
+#include "recorder/open_events.hpp"
+#include "recorder/options.hpp"
+#include "recorder/recorded_files.hpp"
+#include "recorder/synthesis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace pyinject::recorder {
+
+namespace {
+
+using perfdata::Bytes;
+
+constexpr int kUsage = 129;
+constexpr int kFailure = 255;
+// Milliseconds: what is lost at most if this process is killed. A ring that is half full is read at
+// once.
+constexpr int kMostInRings = 1000;
+
+void say(std::string_view line) {
+  const auto text = fmt::format("{}\n", line);
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+// Those that end a recording.
+sigset_t ending_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGINT);
+  ::sigaddset(&set, SIGTERM);
+  return set;
+}
+
+class Recorder {
+ public:
+  Recorder(const Options& options, OpenEvents events, std::span<const std::string> command_line)
+      : options_{options},
+        events_{std::move(events)},
+        command_line_{command_line},
+        file_{options.output} {}
+
+  // Returns the signal that ended it; 0: it was told to stop.
+  int run();
+
+ private:
+  void begin();
+  void finish();
+  // False: there was nothing.
+  bool take_records();
+  void look_at(Ring::Pieces pieces);
+  void look_at_mapping(Bytes record);
+  void take_commands();
+  void obey(std::string_view command, std::vector<bool>& enabled);
+  void list_events(bool with_types) const;
+
+  const Options& options_;
+  OpenEvents events_;
+  std::span<const std::string> command_line_;
+  DataFile file_;
+  RecordedFiles files_;
+  perfdata::ClockData clocks_;
+  std::uint64_t samples_ = 0;
+  std::uint64_t first_time_ = 0;
+  std::uint64_t last_time_ = 0;
+  std::string commands_;  // the begin of a line
+  bool stopped_ = false;
+};
+
+void Recorder::begin() {
+  file_.begin(events_.events());
+  if (options_.clock) {
+    clocks_ = {.clock = static_cast<std::uint32_t>(*options_.clock),
+               .wall_time = base::now_by(CLOCK_REALTIME),
+               .clock_time = base::now_by(*options_.clock)};
+  }
+  Synthesis synthesis{perfdata::sample_id_size(events_.events().front().attr), files_,
+                      [this](Bytes record) { file_.write(record); }};
+  synthesis.kernel();
+  synthesis.processes(options_.cgroup ? std::vector<pid_t>{} : options_.pids);
+  file_.flush();
+  if (!options_.begins_disabled) {
+    for (auto& event : events_.events()) {
+      OpenEvents::set(event, true);
+    }
+  }
+}
+
+void Recorder::look_at_mapping(Bytes record) {
+  perf_event_header header{};
+  std::memcpy(&header, record.data(), sizeof header);
+  if (const auto mapping =
+          perfdata::parse_mapping({.type = header.type, .misc = header.misc, .bytes = record})) {
+    files_.add(*mapping);
+  }
+}
+
+// Counts samples, and notes their times and the mapped files. The kernel aligns records to 8 bytes,
+// so that no number is in both pieces.
+void Recorder::look_at(Ring::Pieces pieces) {
+  const auto first = pieces[0];
+  const auto second = pieces[1];
+  const std::size_t size = first.size() + second.size();
+  const auto at = [&](std::size_t offset) {
+    return offset < first.size() ? first.data() + offset : second.data() + (offset - first.size());
+  };
+  std::vector<std::byte> whole;
+  for (std::size_t offset = 0; offset + sizeof(perf_event_header) <= size;) {
+    perf_event_header header{};
+    std::memcpy(&header, at(offset), sizeof header);
+    if (header.size < sizeof header || header.size > size - offset) {
+      return;
+    }
+    if (header.type == PERF_RECORD_SAMPLE && header.size >= kTimeInSample + sizeof last_time_) {
+      std::uint64_t time = 0;
+      std::memcpy(&time, at(offset + kTimeInSample), sizeof time);
+      first_time_ = samples_ == 0 ? time : std::min(first_time_, time);
+      last_time_ = std::max(last_time_, time);
+      ++samples_;
+    } else if (header.type == PERF_RECORD_MMAP2 && options_.build_ids) {
+      whole.resize(header.size);
+      const auto head = std::min<std::size_t>(
+          header.size, offset < first.size() ? first.size() - offset : header.size);
+      std::memcpy(whole.data(), at(offset), head);
+      if (head < header.size) {
+        std::memcpy(whole.data() + head, second.data(), header.size - head);
+      }
+      look_at_mapping(whole);
+    }
+    offset += header.size;
+  }
+}
+
+bool Recorder::take_records() {
+  bool any = false;
+  for (auto& ring : events_.rings()) {
+    const auto pieces = ring.records();
+    if (pieces[0].empty()) {
+      continue;
+    }
+    any = true;
+    look_at(pieces);
+    for (const auto piece : pieces) {
+      file_.write(piece);
+    }
+    ring.release();
+  }
+  if (any) {
+    // Readers sort the records up to here: all later ones are younger than those of the round
+    // before (linux, tools/perf/util/ordered-events.c).
+    const perf_event_header round{
+        .type = perfdata::kFinishedRound, .misc = 0, .size = sizeof(perf_event_header)};
+    file_.write(std::as_bytes(std::span{&round, 1}));
+    file_.flush();
+  }
+  return any;
+}
+
+void Recorder::list_events(bool with_types) const {
+  for (const auto& event : events_.events()) {
+    if (event.sampling) {
+      say(with_types ? fmt::format("{}: type: {}, config: {:#x}", event.name,
+                                   std::uint32_t{event.attr.type}, std::uint64_t{event.attr.config})
+                     : event.name);
+    }
+  }
+}
+
+// ENABLED: of each event, after the commands so far.
+void Recorder::obey(std::string_view command, std::vector<bool>& enabled) {
+  const auto blank = std::min(command.find(' '), command.size());
+  const auto word = command.substr(0, blank);
+  const auto name = base::trim(command.substr(blank));
+  if (word == "stop") {
+    stopped_ = true;
+  } else if (word == "evlist") {
+    list_events(!name.empty());
+  } else if (word == "enable" || word == "disable") {
+    const auto& events = events_.events();
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      if (events[i].sampling && (name.empty() || events[i].name == name)) {
+        enabled[i] = word == "enable";
+      }
+    }
+  }
+}
+
+// Commands that arrive together take effect together: "enable", then "disable cpu-clock" samples
+// nothing.
+void Recorder::take_commands() {
+  std::array<char, 4096> buffer{};
+  const ssize_t got = ::read(options_.commands, buffer.data(), buffer.size());
+  if (got <= 0) {
+    return;  // the tool has ended: SIGINT comes
+  }
+  commands_.append(buffer.data(), static_cast<std::size_t>(got));
+  auto& events = events_.events();
+  std::vector<bool> enabled;
+  std::ranges::transform(events, std::back_inserter(enabled), &OpenEvent::enabled);
+  std::string answers;
+  for (auto end = commands_.find('\n'); end != std::string::npos; end = commands_.find('\n')) {
+    obey(std::string_view{commands_}.substr(0, end), enabled);
+    commands_.erase(0, end + 1);
+    answers.append("ack\n\0", 5);
+  }
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (events[i].enabled != enabled[i]) {
+      OpenEvents::set(events[i], enabled[i]);
+    }
+  }
+  if (options_.answers >= 0 && !answers.empty()) {
+    [[maybe_unused]] const auto written = ::write(options_.answers, answers.data(), answers.size());
+  }
+}
+
+void Recorder::finish() {
+  for (auto& event : events_.events()) {
+    OpenEvents::set(event, false);
+  }
+  while (take_records()) {
+  }
+  RecordingFacts facts{.command_line = command_line_,
+                       .events = events_.events(),
+                       .first_time = first_time_,
+                       .last_time = last_time_,
+                       .clock = options_.clock,
+                       .begin = clocks_};
+  if (options_.build_ids) {
+    facts.build_ids = files_.build_ids();
+    const auto notes = base::read_file("/sys/kernel/notes").value_or("");
+    auto kernel = kernel_build_id(std::as_bytes(std::span{notes}));
+    if (!kernel.empty()) {
+      facts.build_ids.push_back({.id = std::move(kernel), .file = "[kernel.kallsyms]"});
+    }
+  }
+  file_.finish(make_features(facts));
+  constexpr double kMegabyte = 1024.0 * 1024.0;
+  say(fmt::format("[ perf record: Captured and wrote {:.3f} MB {} ({} samples) ]",
+                  static_cast<double>(file_.size()) / kMegabyte, options_.output, samples_));
+}
+
+int Recorder::run() {
+  const auto signals = ending_signals();
+  const base::UniqueFd signal_fd{::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
+  if (!signal_fd.valid()) {
+    throw base::SystemError{"signalfd", errno};
+  }
+  begin();
+  std::vector<pollfd> polled{{.fd = signal_fd.get(), .events = POLLIN, .revents = 0},
+                             {.fd = options_.commands, .events = POLLIN, .revents = 0}};
+  for (const auto& ring : events_.rings()) {
+    polled.push_back({.fd = ring.fd(), .events = POLLIN, .revents = 0});
+  }
+  int ended_by = 0;
+  while (!stopped_ && ended_by == 0) {
+    ::poll(polled.data(), polled.size(), kMostInRings);
+    signalfd_siginfo told{};
+    if (polled[0].revents != 0 && ::read(signal_fd.get(), &told, sizeof told) == sizeof told) {
+      ended_by = static_cast<int>(told.ssi_signo);
+    }
+    if ((polled[1].revents & POLLIN) != 0) {
+      take_commands();
+    } else if (polled[1].revents != 0) {
+      polled[1].fd = -1;
+    }
+    take_records();
+  }
+  finish();
+  return ended_by;
+}
+
+// Ends this process by SIGNAL, as if it had not been handled.
+void end_by(int signal) {
+  (void)std::signal(signal, SIG_DFL);
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, signal);
+  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  (void)::raise(signal);
+}
+
+}  // namespace
+
+int record(std::span<const std::string> words, std::span<const std::string> command_line) {
+  const auto signals = ending_signals();
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const auto tracefs = perf::find_tracefs();
+  const auto options = parse_options(words, [&tracefs](std::string_view name) {
+    return tracefs ? perf::tracepoint_id(*tracefs, name) : std::nullopt;
+  });
+  if (const auto* const why = std::get_if<std::string>(&options)) {
+    say(*why);
+    return kUsage;
+  }
+  try {
+    const auto& chosen = std::get<Options>(options);
+    auto opened = OpenEvents::open(chosen);
+    if (const auto* const why = std::get_if<std::string>(&opened)) {
+      say(*why);
+      return kFailure;
+    }
+    auto& events = std::get<OpenEvents>(opened);
+    std::ranges::for_each(events.notes(), say);
+    Recorder recorder{chosen, std::move(events), command_line};
+    if (const int signal = recorder.run(); signal != 0) {
+      end_by(signal);
+    }
+    return 0;
+  } catch (const base::Error& error) {
+    say(fmt::format("failed to write perf data, error: {}", error.what()));
+  }
+  return kFailure;
+}
+
+}  // namespace pyinject::recorder

@@ -1,0 +1,41 @@
+// Records of what runs already when a recording begins: the kernel's and the modules' code, tasks
+// with their names, and their mappings with code. linux, tools/perf/util/synthetic-events.c.
+#pragma once
+
+#include "perfdata/record.hpp"
+#include "recorder/recorded_files.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace pyinject::recorder {
+
+class Synthesis {
+ public:
+  // SAMPLE_ID: bytes at the end of each record of the kernel, which are zero here: perf takes such
+  // records for older than all others. FILES gets those that are mapped.
+  Synthesis(std::size_t sample_id, RecordedFiles& files, std::function<void(perfdata::Bytes)> write)
+      : sample_id_{sample_id}, files_{files}, write_{std::move(write)} {}
+
+  // Nothing if the kernel hides its addresses.
+  void kernel();
+  // Empty: all processes.
+  void processes(const std::vector<pid_t>& pids);
+
+ private:
+  void process(pid_t pid);
+  void task(pid_t pid, pid_t tid, pid_t parent);
+  void kernel_code(std::uint64_t begin, std::uint64_t size, std::uint64_t offset,
+                   std::string_view name);
+
+  std::size_t sample_id_;
+  RecordedFiles& files_;
+  std::function<void(perfdata::Bytes)> write_;
+  std::vector<std::byte> record_;
+};
+
+}  // namespace pyinject::recorder

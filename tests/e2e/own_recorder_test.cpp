@@ -1,0 +1,212 @@
+// `record` without perf: by the tool's own recorder. Stock perf reads what it writes.
+#include "base/text.hpp"
+#include "e2e/both_engines.hpp"
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "support/bpf_engine.hpp"
+#include "support/find_perf.hpp"
+#include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+#include "support/until_worked.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pyinject::test {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class OwnRecorder : public testing::TestWithParam<Recorded> {
+ protected:
+  void SetUp() override {
+    if (GetParam().engine == "bpf") {
+      if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+        GTEST_SKIP() << lacks;
+      }
+    }
+  }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
+  [[nodiscard]] std::vector<std::string> arguments(const std::string& pid) const {
+    return {"-p",         pid,   "--engine", GetParam().engine,
+            "--recorder", "own", "-e",       "cpu-clock",
+            "-F",         "999", "-o",       data()};
+  }
+
+ private:
+  TempDir directory_;
+};
+INSTANTIATE_TEST_SUITE_P(Pythons, OwnRecorder, testing::ValuesIn(recordings()), recorded_name);
+
+TEST_P(OwnRecorder, RecordsWholeStacksThatEveryPerfReads) {
+  ServedTree tree{GetParam().python};
+  RunningRecord record{arguments(tree.pid())};
+  tree.serve(10, std::chrono::milliseconds{400});
+  EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+  for (const auto& perf : perfs_that_read("perf")) {
+    SCOPED_TRACE(perf);
+    expect_right(count_named(read_samples(perf, data()), tree.pid()), record.child().err());
+  }
+  const auto shown = run({tool(), "report", "--json", data()});
+  EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
+  const auto table = json::parse(shown.out).at("tables").at(0);
+  EXPECT_EQ(table.at("event"), "cpu-clock");
+  EXPECT_EQ(table.at("all"), read_samples("perf", data()).size());
+}
+
+TEST_P(OwnRecorder, DescribesTheMachineAsPerfDoes) {
+  ServedTree tree{GetParam().python};
+  RunningRecord record{arguments(tree.pid())};
+  tree.serve(1);
+  EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+  const auto header = run({"perf", "report", "--header-only", "-I", "-i", data()});
+  for (const auto* const field :
+       {"# hostname : ", "# os release : ", "# arch : ", "# nrcpus online : ", "# cpudesc : ",
+        "# total memory : ", "# cmdline : ", "# event : name = cpu-clock, ",
+        "# clockid: monotonic (1)", "# time of first sample : ", "# sibling sockets : "}) {
+    EXPECT_THAT(header.out, HasSubstr(field)) << header.err;
+  }
+  const auto ids = run({"perf", "buildid-list", "-i", data()});
+  EXPECT_THAT(ids.out, AllOf(HasSubstr("[kernel.kallsyms]"), HasSubstr("/libc.so.6")));
+}
+
+// Bytes of a file that has more than what it begins with.
+constexpr std::uintmax_t kSomeSamples = 20'000;
+
+class OwnRecorderOfOne : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    python_ = plain_interpreter(13);
+    if (!python_) {
+      GTEST_SKIP() << "no CPython 3.13 (scripts/pythons)";
+    }
+  }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
+  [[nodiscard]] std::string path_of(const std::string& name) const { return directory_ / name; }
+  // An environment in which there is no perf.
+  [[nodiscard]] ChildOptions without_perf() const {
+    std::filesystem::create_directories(directory_ / "nothing");
+    ChildOptions options;
+    options.env["PATH"] = directory_ / "nothing";
+    options.unset = {"PERF"};
+    return options;
+  }
+  [[nodiscard]] RunResult run_without_perf(const std::vector<std::string>& words) const {
+    return run(words, {.child = without_perf(), .input = {}, .deadline = kPatience});
+  }
+
+ private:
+  TempDir directory_;
+  std::optional<Interpreter> python_;
+};
+
+TEST_F(OwnRecorderOfOne, TakesThePlaceOfAPerfThatIsNotInstalled) {
+  ServedTree tree{python()};
+  const auto data = path_of("data");
+  RunningRecord record{
+      {"-p", tree.pid(), "--engine", "bpf", "-e", "cpu-clock", "-o", data},
+      {"/bin/sh", "-c", fmt::format("T=$1; shift; PATH={} exec \"$T\" \"$@\"", path_of("nothing")),
+       "sh", tool()}};
+  tree.serve(10, std::chrono::milliseconds{200});
+  EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+  EXPECT_THAT(record.child().err(), AllOf(HasSubstr("perf is not installed: recording without it"),
+                                          HasSubstr("next: perf-pyinject report " + data + "\n"),
+                                          Not(HasSubstr("perf report -i"))));
+  const auto report = run_without_perf({tool(), "report", data});
+  EXPECT_EQ(report.status, ExitStatus{}) << report.err;
+  for (const auto& chain : served_chains()) {
+    EXPECT_THAT(report.out, HasSubstr(chain.back()));
+  }
+  const auto page = path_of("page.html");
+  const auto drawn = run_without_perf({tool(), "flamegraph", tree.pid(), "-d", "1", "-o", page});
+  EXPECT_EQ(drawn.status, ExitStatus{}) << drawn.err;
+  EXPECT_TRUE(std::filesystem::exists(page));
+}
+
+TEST_F(OwnRecorderOfOne, NamesTheOptionsThatNeedPerf) {
+  const PythonProcess target{python(), "print('ready', flush=True)\ninput()"};
+  const auto pid = std::to_string(target.pid().value());
+  const auto refused = run({tool(), "record", "--recorder", "own", "-p", pid, "-o", path_of("data"),
+                            "--filter", "a == 1", "-d", "1"});
+  EXPECT_EQ(refused.status, (ExitStatus{.code = 129}));
+  EXPECT_THAT(refused.err,
+              HasSubstr("error: --filter a == 1 needs perf: apt install linux-perf (Debian)"));
+  EXPECT_FALSE(std::filesystem::exists(path_of("data")));
+}
+
+// With the tracepoints' formats, perf prints their fields.
+TEST_F(OwnRecorderOfOne, RecordsSystemCallsWithTheirFields) {
+  if (!has_tracepoints()) {
+    GTEST_SKIP() << "no tracefs";
+  }
+  const PythonProcess target{python(), R"(
+import os
+null = os.open('/dev/null', os.O_WRONLY)
+print('ready', flush=True)
+while True:
+    os.write(null, b'seven..')
+)"};
+  const auto data = path_of("data");
+  const auto recorded =
+      run({tool(), "record", "--recorder", "own", "-p", std::to_string(target.pid().value()), "-o",
+           data, "--what", "io", "-d", "1"});
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  const auto script = run({"perf", "script", "-i", data, "-F", "event,trace"});
+  EXPECT_THAT(script.out, HasSubstr("count: 0x00000007")) << script.err;
+  const auto report = json::parse(run({tool(), "report", "--json", data}).out);
+  const auto tables = report.at("tables");
+  const auto writes = std::ranges::find_if(tables, [](const json& table) {
+    return table.at("event").get<std::string>().starts_with("syscalls:sys_enter_write");
+  });
+  ASSERT_NE(writes, tables.end()) << report;
+  EXPECT_EQ(writes->at("unit"), "ns") << "the calls are timed";
+}
+
+TEST_F(OwnRecorderOfOne, LeavesAFileWhenItIsKilled) {
+  ServedTree tree{python()};
+  const auto data = path_of("data");
+  RunningRecord record{{"-p", tree.pid(), "--engine", "bpf", "--recorder", "own", "-e", "cpu-clock",
+                        "-F", "999", "-o", data}};
+  const auto deadline = base::Deadline::after(kPatience);
+  while (std::filesystem::file_size(data) < kSomeSamples && !deadline.expired()) {
+    tree.serve(1);
+  }
+  const auto children =
+      run({"ps", "-o", "pid=,args=", "--ppid", std::to_string(record.child().pid().value())});
+  pid_t recorder = 0;
+  for (const auto line : base::split(children.out, '\n')) {
+    if (line.find(" perf-record ") != std::string_view::npos) {
+      recorder = std::stoi(std::string{base::trim(line)});
+    }
+  }
+  ASSERT_NE(recorder, 0) << children.out;
+  ::kill(recorder, SIGKILL);
+  (void)record.wait();
+  EXPECT_THAT(record.child().err(), HasSubstr("killed"));
+  // What was in the rings is lost: of a second at most. The file has the rest.
+  const auto report = run({tool(), "report", "--json", data});
+  EXPECT_EQ(report.status, ExitStatus{}) << report.err << record.child().err();
+}
+
+}  // namespace
+}  // namespace pyinject::test
