@@ -209,7 +209,9 @@ Refusal Activate::withdraw() {
   const auto withdrawn = Deactivate{context_, options}.run();
   const auto* failure = std::get_if<Refusal>(&withdrawn);
   const bool open = failure != nullptr && failure->reason == Reason::kDeadline;
-  const char* remedy = "the request was withdrawn; try again when it runs Python code";
+  const char* remedy =
+      "the request was withdrawn; record --engine bpf needs no safe point, or try again when it "
+      "runs Python code";
   if (open) {
     remedy = "the request was withdrawn while it ran: see perf-pyinject status";
   } else if (requested_->filters_unread) {

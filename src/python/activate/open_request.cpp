@@ -38,9 +38,10 @@ bool take_back(PendingQueue& queue, const QueuedCalls& calls) {
 std::variant<QueueAndThread, NotNow, Refusal> look_at_queue(const AttachedTarget& attached) {
   const auto main = attached.main_thread();
   if (!main) {
-    return Refusal{.reason = Reason::kMainThreadGone,
-                   .found = "its main thread has exited or left the interpreter",
-                   .remedy = "CPython runs pending calls in its main thread only"};
+    return Refusal{
+        .reason = Reason::kMainThreadGone,
+        .found = "its main thread has exited or left the interpreter",
+        .remedy = "only the main thread is asked to switch it on: record --engine bpf needs none"};
   }
   auto queue = attached.queue();
   if (const auto* wrong = std::get_if<std::string>(&queue)) {
