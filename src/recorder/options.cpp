@@ -28,6 +28,10 @@ constexpr auto kWithoutEffect =
     std::to_array<std::string_view>({"no-buildid-cache", "no-bpf-event", "quiet", "verbose",
                                      "timestamp", "sample-cpu", "period", "sample-identifier"});
 
+// Those of whose values this recorder takes all that perf takes.
+constexpr auto kNumeric =
+    std::to_array<std::string_view>({"freq", "count", "pid", "cpu", "clockid"});
+
 std::optional<clockid_t> clock_of(std::string_view name) {
   static constexpr auto kClocks =
       std::to_array<std::pair<std::string_view, clockid_t>>({{"mono", CLOCK_MONOTONIC},
@@ -95,7 +99,11 @@ class Parser {
         options_.chains = Options::Chains::kNone;
         return {};
       }
-      return told && take_value(name, one.value) ? std::string{} : why_not(one);
+      if (told && take_value(name, one.value)) {
+        return {};
+      }
+      const bool numeric = std::ranges::find(kNumeric, name) != kNumeric.end();
+      return numeric && told ? fmt::format("{}: its value is wrong", written(one)) : why_not(one);
     }
     if (name.empty()) {  // -g
       options_.chains = on ? Options::Chains::kFramePointers : Options::Chains::kNone;
@@ -119,20 +127,16 @@ class Parser {
     return {};
   }
 
-  [[nodiscard]] Options done() {
-    if (all_) {
-      options_.pids.clear();
-    }
-    return std::move(options_);
-  }
+  // As in perf, processes take precedence over -a.
+  [[nodiscard]] Options done() { return std::move(options_); }
   [[nodiscard]] bool has_targets() const { return all_ || !options_.pids.empty() || options_.cpus; }
 
  private:
   [[nodiscard]] std::string why_not(const perf::ScannedOption& one) const {
-    return reason_.empty()
-               ? fmt::format("{}{}", base::printable(fmt::format("{}", fmt::join(one.words, " "))),
-                             kNeedsPerf)
-               : reason_;
+    return reason_.empty() ? written(one) + std::string{kNeedsPerf} : reason_;
+  }
+  [[nodiscard]] static std::string written(const perf::ScannedOption& one) {
+    return base::printable(fmt::format("{}", fmt::join(one.words, " ")));
   }
 
   bool take_value(std::string_view name, const std::string& value) {

@@ -62,6 +62,7 @@ TEST(RecorderOptions, OthersAreRefusedByName) {
     EXPECT_THAT(*why, testing::StartsWith(name + " needs perf: apt install linux-perf"));
   }
   EXPECT_EQ(refusal(std::vector<std::string>{"-F", "99", "-g", "-a"}), std::nullopt);
+  EXPECT_EQ(refusal(std::vector<std::string>{"-F", "often"}), "-F often: its value is wrong");
 }
 
 TEST(RecorderOptions, SetTheRateAsPerfDoes) {
