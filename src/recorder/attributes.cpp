@@ -11,7 +11,7 @@ perf_event_attr common(perf_event_attr attr, const Options& options) {
   attr.size = sizeof attr;
   attr.sample_id_all = 1;
   attr.inherit = options.inherit ? 1 : 0;
-  attr.read_format = PERF_FORMAT_ID;
+  attr.read_format = PERF_FORMAT_ID | kFormatLost;
   attr.sample_type |= PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
                       PERF_SAMPLE_CPU;
   attr.use_clockid = options.clock ? 1 : 0;
@@ -71,6 +71,8 @@ perf_event_attr side_band_attributes(const Options& options) {
   attr.comm_exec = 1;
   attr.task = 1;
   attr.context_switch = options.switches ? 1 : 0;
+  // perf unwinds copied stacks by tables in parts of files that are no code.
+  attr.mmap_data = options.chains == Options::Chains::kCopiedStacks ? 1 : 0;
   // Functions of BPF programs; the kernel tells them to events of all processes only.
   const bool all = options.pids.empty() && !options.cgroup;
   attr.ksymbol = all ? 1 : 0;

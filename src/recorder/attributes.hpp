@@ -21,6 +21,10 @@ namespace pyinject::recorder {
 // The general registers, which a reader needs to unwind a copied stack.
 [[nodiscard]] std::uint64_t registers_for_unwinding();
 
+// PERF_FORMAT_LOST, which Debian 12's <linux/perf_event.h> lacks: how many samples of an event did
+// not fit into the ring. Linux 6.0.
+inline constexpr std::uint64_t kFormatLost = 1U << 4U;
+
 // Where these are in each sample, in bytes from its begin.
 inline constexpr std::uint64_t kTimeInSample = 32;
 

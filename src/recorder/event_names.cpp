@@ -201,7 +201,11 @@ std::variant<NamedEvent, std::string> parse_event(std::string_view text,
   if (modified && !modify(modifiers, event.attr)) {
     return std::string{};
   }
-  event.name = modified ? fmt::format("{}:{}", name, modifiers) : std::string{name};
+  // As perf 6.1 names them.
+  event.name = slash != std::string_view::npos && event.attr.type != PERF_TYPE_TRACEPOINT
+                   ? std::string{text}
+               : modified ? fmt::format("{}:{}", name, modifiers)
+                          : std::string{name};
   return event;
 }
 

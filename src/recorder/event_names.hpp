@@ -14,7 +14,7 @@
 namespace pyinject::recorder {
 
 struct NamedEvent {
-  std::string name;        // as it was written, without terms: "cpu-clock:u", "sched:sched_switch"
+  std::string name;        // as perf calls it: "cpu-clock:u", "page-faults/period=1/"
   perf_event_attr attr{};  // type, config, exclusions and precision only
   std::optional<std::uint64_t> period = {};     // period=N
   std::optional<std::uint64_t> frequency = {};  // freq=N

@@ -101,7 +101,8 @@ class Opener {
   const Options& options_;
   std::vector<int> processors_;
   std::uint64_t most_;
-  std::vector<pid_t> tasks_;  // -1: all; of a cgroup: its descriptor
+  std::uint64_t unknown_format_ = 0;  // bits of read_format that this kernel does not know
+  std::vector<pid_t> tasks_;          // -1: all; of a cgroup: its descriptor
   base::UniqueFd cgroup_;
   std::map<int, int> rings_;  // the descriptor of a processor's ring
   std::vector<std::string> notes_;
@@ -130,7 +131,8 @@ std::string Opener::find_targets() {
 int Opener::map_rings_of(std::size_t bytes, std::vector<Ring>& rings) {
   auto attr = side_band_attributes(options_);
   attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.context_switch = 0;
-  attr.ksymbol = attr.bpf_event = attr.inherit = 0;
+  attr.ksymbol = attr.bpf_event = attr.mmap_data = attr.inherit = 0;
+  attr.read_format = PERF_FORMAT_ID;
   for (const int cpu : processors_) {
     base::UniqueFd fd{open_event(attr, 0, cpu, 0)};
     if (!fd.valid() && lacks_counter(errno)) {
@@ -220,7 +222,12 @@ std::string Opener::open_all(NamedEvent named, std::vector<OpenEvent>& events) {
                     .attr = sampling_attributes(named, options_, most_),
                     .fds = {},
                     .ids = {}};
+    event.attr.read_format &= ~unknown_format_;
     const int error = open_everywhere(event);
+    if (error == EINVAL && unknown_format_ == 0) {  // before Linux 6.0
+      unknown_format_ = kFormatLost;
+      continue;
+    }
     if (error == 0) {
       if (event.fds.empty()) {
         return "Couldn't create thread/CPU maps: No such process";
@@ -245,7 +252,7 @@ std::string Opener::open_all(NamedEvent named, std::vector<OpenEvent>& events) {
     } else if ((error == EACCES || error == EPERM) && named.attr.exclude_kernel == 0 &&
                named.attr.type != PERF_TYPE_TRACEPOINT && named.attr.exclude_user == 0) {
       named.attr.exclude_kernel = named.attr.exclude_hv = 1;
-      named.name += named.name.find(':') == std::string::npos ? ":u" : "u";
+      named.name += named.name.find_first_of(":/") == std::string::npos ? ":u" : "u";
     } else {
       return why_not(named.name, error);
     }
@@ -259,6 +266,7 @@ std::string Opener::open_side_band(std::vector<OpenEvent>& events) {
                   .ids = {},
                   .sampling = false,
                   .enabled = true};
+  event.attr.read_format &= ~unknown_format_;
   if (const int error = open_everywhere(event); error != 0) {
     return why_not(event.name, error);
   }

@@ -4,6 +4,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "perf/tracefs.hpp"
+#include "perfdata/byte_writer.hpp"
 #include "perfdata/identity.hpp"
 #include "perfdata/record.hpp"
 #include "pyinject/base/error.hpp"
@@ -75,6 +76,7 @@ class Recorder {
   void finish();
   // False: there was nothing.
   bool take_records();
+  void tell_losses();
   void look_at(Ring::Pieces pieces);
   void look_at_mapping(Bytes record);
   void take_commands();
@@ -102,6 +104,7 @@ void Recorder::begin() {
                .clock_time = base::now_by(*options_.clock)};
   }
   Synthesis synthesis{perfdata::sample_id_size(events_.events().front().attr), files_,
+                      options_.chains == Options::Chains::kCopiedStacks,
                       [this](Bytes record) { file_.write(record); }};
   synthesis.kernel();
   synthesis.processes(options_.cgroup ? std::vector<pid_t>{} : options_.pids);
@@ -240,12 +243,36 @@ void Recorder::take_commands() {
   }
 }
 
+// The kernel tells losses in a ring with the next record that fits, which may never come; and the
+// events count theirs. As perf does, since 6.1: without a time, and with the event's id.
+void Recorder::tell_losses() {
+  std::vector<std::byte> record;
+  for (const auto& event : events_.events()) {
+    for (const auto& fd : event.fds) {
+      struct {
+        std::uint64_t value, id, lost;
+      } counts{};
+      if (!event.sampling || ::read(fd.get(), &counts, sizeof counts) != sizeof counts ||
+          counts.lost == 0) {
+        continue;
+      }
+      perfdata::ByteWriter writer{record, PERF_RECORD_LOST_SAMPLES, 0};
+      writer.number(counts.lost);
+      writer.zeros(perfdata::sample_id_size(event.attr) - sizeof counts.id);
+      writer.number(counts.id);
+      writer.finish();
+      file_.write(record);
+    }
+  }
+}
+
 void Recorder::finish() {
   for (auto& event : events_.events()) {
     OpenEvents::set(event, false);
   }
   while (take_records()) {
   }
+  tell_losses();
   RecordingFacts facts{.command_line = command_line_,
                        .events = events_.events(),
                        .first_time = first_time_,

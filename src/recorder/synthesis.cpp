@@ -67,6 +67,10 @@ void Synthesis::kernel() {
   }
 }
 
+void Synthesis::set_misc(std::uint16_t misc) {
+  std::memcpy(record_.data() + offsetof(perf_event_header, misc), &misc, sizeof misc);
+}
+
 void Synthesis::task(pid_t pid, pid_t tid, pid_t parent) {
   const auto number = [](pid_t value) { return static_cast<std::uint32_t>(value); };
   const bool main = pid == tid;
@@ -76,8 +80,7 @@ void Synthesis::task(pid_t pid, pid_t tid, pid_t parent) {
                        .parent_tid = number(main ? parent : pid)},
                       sample_id_, record_);
   // Otherwise readers would give it its parent's mappings.
-  const std::uint16_t misc = PERF_RECORD_MISC_FORK_EXEC;
-  std::memcpy(record_.data() + offsetof(perf_event_header, misc), &misc, sizeof misc);
+  set_misc(PERF_RECORD_MISC_FORK_EXEC);
   write_(record_);
   const auto name = procfs::read_comm(base::Pid{pid}, base::Tid{tid});
   perfdata::make_command(
@@ -96,10 +99,13 @@ void Synthesis::process(pid_t pid) {
   }
   const auto maps = procfs::read_maps(base::Pid{pid});
   for (const auto& mapping : maps.value_or(std::vector<procfs::Mapping>{})) {
-    if (mapping.executable) {
+    if (mapping.executable || (data_ && mapping.inode != 0)) {
       const auto made = to_mapping(mapping, pid);
       files_.add(made);
       perfdata::make_mapping(made, sample_id_, record_);
+      if (!mapping.executable) {
+        set_misc(PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_DATA);
+      }
       write_(record_);
     }
   }

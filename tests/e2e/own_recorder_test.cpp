@@ -182,6 +182,31 @@ while True:
   EXPECT_EQ(writes->at("unit"), "ns") << "the calls are timed";
 }
 
+// With stack copies, no sample fits into a ring of one page.
+TEST_F(OwnRecorderOfOne, TellsWhichSamplesAreLost) {
+  ServedTree tree{python()};
+  RunningRecord record{{"-p", tree.pid(), "--engine", "trampoline", "--recorder", "own", "-e",
+                        "cpu-clock", "-F", "999", "-m", "1", "--call-graph", "dwarf,16384", "-o",
+                        path_of("data")}};
+  tree.serve(10, std::chrono::milliseconds{200});
+  (void)record.finish();
+  EXPECT_THAT(record.child().err(), HasSubstr("up to 100.0 % of the samples: "));
+}
+
+// perf unwinds the copied stacks of a file that the tool has not completed.
+TEST_F(OwnRecorderOfOne, CopiesStacksThatPerfUnwinds) {
+  ServedTree tree{python()};
+  const auto data = path_of("data");
+  RunningRecord record{{"-p", tree.pid(), "--engine", "trampoline", "--recorder", "own",
+                        "--keep-raw", "-e", "cpu-clock", "-F", "499", "--call-graph", "dwarf,32768",
+                        "-o", data}};
+  tree.serve(10, std::chrono::milliseconds{400});
+  EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+  expect_right(count_named(read_samples("perf", data), tree.pid()), record.child().err());
+  const auto raw = read_samples("perf", data + ".raw");
+  EXPECT_GT(count_named(raw, tree.pid()).any, 90);
+}
+
 TEST_F(OwnRecorderOfOne, LeavesAFileWhenItIsKilled) {
   ServedTree tree{python()};
   const auto data = path_of("data");

@@ -48,6 +48,7 @@ TEST(EventNames, HaveModifiers) {
 TEST(EventNames, HaveTerms) {
   const auto events = events_of("context-switches/period=1/,cpu-clock/freq=99,call-graph=no/u");
   ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].name, "context-switches/period=1/");
   EXPECT_EQ(events[0].period, 1U);
   EXPECT_FALSE(events[0].callchain.has_value());
   EXPECT_EQ(events[1].frequency, 99U);
