@@ -25,7 +25,7 @@ namespace pyinject::recorder {
 // not fit into the ring. Linux 6.0.
 inline constexpr std::uint64_t kFormatLost = 1U << 4U;
 
-// Where these are in each sample, in bytes from its begin.
+// Where the time is in each sample, in bytes from its beginning.
 inline constexpr std::uint64_t kTimeInSample = 32;
 
 }  // namespace pyinject::recorder

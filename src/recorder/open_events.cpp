@@ -132,9 +132,14 @@ int Opener::map_rings_of(std::size_t bytes, std::vector<Ring>& rings) {
   auto attr = side_band_attributes(options_);
   attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.context_switch = 0;
   attr.ksymbol = attr.bpf_event = attr.mmap_data = attr.inherit = 0;
-  attr.read_format = PERF_FORMAT_ID;
   for (const int cpu : processors_) {
+    attr.read_format &= ~unknown_format_;
     base::UniqueFd fd{open_event(attr, 0, cpu, 0)};
+    if (!fd.valid() && errno == EINVAL && unknown_format_ == 0) {  // before Linux 6.0
+      unknown_format_ = kFormatLost;
+      attr.read_format &= ~unknown_format_;
+      fd.reset(open_event(attr, 0, cpu, 0));
+    }
     if (!fd.valid() && lacks_counter(errno)) {
       continue;  // it has gone offline
     }
@@ -224,10 +229,6 @@ std::string Opener::open_all(NamedEvent named, std::vector<OpenEvent>& events) {
                     .ids = {}};
     event.attr.read_format &= ~unknown_format_;
     const int error = open_everywhere(event);
-    if (error == EINVAL && unknown_format_ == 0) {  // before Linux 6.0
-      unknown_format_ = kFormatLost;
-      continue;
-    }
     if (error == 0) {
       if (event.fds.empty()) {
         return "Couldn't create thread/CPU maps: No such process";

@@ -32,7 +32,7 @@ class OpenEvents {
   [[nodiscard]] std::vector<OpenEvent>& events() { return events_; }
   [[nodiscard]] const std::vector<OpenEvent>& events() const { return events_; }
   [[nodiscard]] std::vector<Ring>& rings() { return rings_; }
-  // What the user should know: "cycles: not counted by this machine: recording cpu-clock".
+  // What the user should know, such as a frequency that the kernel does not allow.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
   // Enables or disables it on all threads and processors.
