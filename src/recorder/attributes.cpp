@@ -28,7 +28,6 @@ perf_event_attr sampling_attributes(const NamedEvent& event, const Options& opti
   attr.sample_type |= PERF_SAMPLE_PERIOD;
   const bool traced = attr.type == PERF_TYPE_TRACEPOINT;
   attr.sample_type |= traced ? PERF_SAMPLE_RAW : 0;
-  attr.sample_type |= options.addresses ? PERF_SAMPLE_ADDR : 0;
   const bool asked = options.frequency || options.most_frequent;
   // A rate of the event's own wins; a tracepoint samples each hit unless told otherwise.
   const auto period = event.period       ? event.period

@@ -115,8 +115,6 @@ class Parser {
       options_.build_ids = !on;
     } else if (name == "switch-events") {
       options_.switches = on;
-    } else if (name == "data") {
-      options_.addresses = on;
     } else if (name == "kernel-callchains") {
       options_.kernel_chains_only = on;
     } else if (name == "user-callchains") {

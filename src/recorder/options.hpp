@@ -38,8 +38,7 @@ struct Options {
   std::size_t ring_bytes = std::size_t{512} << 10U;
   bool ring_is_chosen = false;  // -m: otherwise it may be smaller
   bool inherit = true;
-  bool switches = false;   // --switch-events
-  bool addresses = false;  // -d
+  bool switches = false;  // --switch-events
   bool build_ids = true;
   bool begins_disabled = false;  // -D -1
   int commands = -1;             // --control

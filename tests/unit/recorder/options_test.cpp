@@ -51,6 +51,7 @@ TEST(RecorderOptions, OthersAreRefusedByName) {
            {{"-j", "any"}, "-j any"},
            {{"--threads"}, "--threads"},
            {{"--kcore"}, "--kcore"},
+           {{"--data"}, "--data"},
            {{"-z"}, "-z"},
            {{"-t", "7"}, "-t 7"},
            {{"--overwrite"}, "--overwrite"},
