@@ -96,7 +96,8 @@ Perf find_installed(const PerfSearch& search, base::Deadline deadline, bool& mis
   try {
     run = base::run_captured({path, "version"}, deadline);
   } catch (const base::SystemError& error) {
-    missing = !named;
+    // EACCES: a directory of PATH is closed to this user.
+    missing = !named && (error.code() == ENOENT || error.code() == EACCES);
     throw base::Error{fmt::format("perf: cannot run '{}' ({}): {}: {}", path, origin,
                                   base::errno_text(error.code()), kPackages)};
   }
