@@ -76,9 +76,9 @@ std::string version_text() {
       events::built_in() ? "reported by perf's events" : "polled (without libperf)");
 }
 
-// ARGUMENTS as a command line for root, whose sudo has a PATH of its own.
-std::string command_of_root(const std::vector<std::string>& arguments) {
-  auto command = "sudo " + shell_word(procfs::own_executable());
+// ARGUMENTS for PROGRAM as a command line for root, whose sudo has a PATH of its own.
+std::string command_of_root(const std::string& program, const std::vector<std::string>& arguments) {
+  auto command = "sudo " + shell_word(program);
   for (const auto& argument : arguments) {
     command += " " + shell_word(argument);
   }
@@ -100,8 +100,9 @@ int run_reported(const CommandLine& line, const std::vector<std::string>& argume
   } catch (const std::exception& error) {
     reporter.logger().error("{}", error.what());
   }
-  if (reporter.names_root() && ::geteuid() != 0) {
-    reporter.logger().info("as root: {}", command_of_root(arguments));
+  const auto program = procfs::own_path();
+  if (program && reporter.names_root() && ::geteuid() != 0) {
+    reporter.logger().info("as root: {}", command_of_root(*program, arguments));
   }
   return reporter.finish(status);
 }

@@ -16,15 +16,23 @@ std::optional<std::pair<dev_t, ino_t>> executable_of(base::Pid pid) {
   return std::pair{facts.st_dev, facts.st_ino};
 }
 
-std::string own_executable() {
-  const std::string link = "/proc/self/exe";
-  const auto path = base::read_link(link);
+namespace {
+
+constexpr const char* kOwnLink = "/proc/self/exe";
+
+}  // namespace
+
+std::optional<std::string> own_path() {
+  auto path = base::read_link(kOwnLink);
   struct stat named {};
   struct stat running {};
-  const bool same = path && ::stat(path->c_str(), &named) == 0 &&
-                    ::stat(link.c_str(), &running) == 0 && named.st_dev == running.st_dev &&
-                    named.st_ino == running.st_ino;
-  return same ? *path : link;  // a process is named after the path
+  const bool same = path && ::stat(path->c_str(), &named) == 0 && ::stat(kOwnLink, &running) == 0 &&
+                    named.st_dev == running.st_dev && named.st_ino == running.st_ino;
+  return same ? std::move(path) : std::nullopt;
+}
+
+std::string own_executable() {
+  return own_path().value_or(kOwnLink);  // a process is named after the path
 }
 
 }  // namespace pyinject::procfs

@@ -16,6 +16,9 @@ namespace pyinject::procfs {
 // to trace; errno says why.
 [[nodiscard]] std::optional<std::pair<dev_t, ino_t>> executable_of(base::Pid pid);
 
+// The path of this program; nullopt: its file has been replaced or removed.
+[[nodiscard]] std::optional<std::string> own_path();
+
 // A path by which this process, or a child that it has forked, executes this program again, even if
 // the file has been replaced or removed.
 [[nodiscard]] std::string own_executable();

@@ -14,7 +14,7 @@ def find_program():
         sysconfig.get_path("scripts"),
         sysconfig.get_path("scripts", f"{os.name}_user"),
         os.path.join(site, "bin"),  # pip install --target
-        os.path.join(os.path.dirname(sys.executable)),
+        os.path.dirname(sys.executable),
     ]
     # A wheel that was unpacked, rather than installed.
     directories += [os.path.join(site, name, "scripts") for name in sorted(os.listdir(site))
