@@ -17,6 +17,7 @@
 #include "pyinject/version.hpp"
 #include "record/choose_engine.hpp"
 #include "recorder/recorder.hpp"
+#include "weave/debug_servers.hpp"
 
 #include <fmt/format.h>
 
@@ -69,10 +70,12 @@ std::string version_text() {
     }
   }
   return fmt::format(
-      "perf-pyinject {}\nengines: {}{}\nfunctions: {}\npush: {}\nnew processes: {}\n",
+      "perf-pyinject {}\nengines: {}{}\nfunctions: {}\npush: {}\ndebuginfod: {}\nnew processes: "
+      "{}\n",
       PYINJECT_VERSION, engines, missing,
       calls::can_read_calls() ? "yes" : "no (without libtraceevent)",
       push::can_send() ? "yes" : "only to directories (without libcurl)",
+      weave::DebugServers::usable() ? "yes" : "no",
       events::built_in() ? "reported by perf's events" : "polled (without libperf)");
 }
 

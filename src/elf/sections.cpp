@@ -1,6 +1,7 @@
 // The part of ElfFile that needs section headers.
 #include "elf/elf_file.hpp"
 #include "elf/elf_impl.hpp"
+#include "elf/embedded_symbols.hpp"
 #include "elf/function_names.hpp"
 
 #include <algorithm>
@@ -251,9 +252,17 @@ std::vector<std::string> function_names(const ElfFile& file,
   std::ranges::sort(wanted);
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
   std::vector<std::string> names(wanted.size());
-  for (const std::uint32_t type : std::array<std::uint32_t, 2>{SHT_SYMTAB, SHT_DYNSYM}) {
-    if (const auto tables = symbol_table(file.impl().elf(), type)) {
-      name_by_table(file.impl(), tables->symbols, tables->strings, wanted, names);
+  const auto name_by = [&](const ElfFile& symbols) {
+    for (const std::uint32_t type : std::array<std::uint32_t, 2>{SHT_SYMTAB, SHT_DYNSYM}) {
+      if (const auto tables = symbol_table(symbols.impl().elf(), type)) {
+        name_by_table(symbols.impl(), tables->symbols, tables->strings, wanted, names);
+      }
+    }
+  };
+  name_by(file);
+  if (std::ranges::find(names, "") != names.end()) {
+    if (const auto embedded = embedded_symbols(file)) {
+      name_by(*embedded);
     }
   }
   std::vector<std::string> result;

@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "elf/function_names.hpp"
 #include "elf/load_bias.hpp"
-#include "elf/vdso.hpp"
 #include "report/demangled.hpp"
 #include "weave/synthetic_names.hpp"
 
@@ -150,7 +149,7 @@ CodePlaces::MappedObject CodePlaces::load(const unwind::MappedFile& file, std::u
     // The images of names have the addresses of the process.
     object.names = file.begin == file.offset && file.path.starts_with('/');
     object.synthetic = object.names && file.end - file.begin == weave::SyntheticNames::kSize;
-    if (const auto elf = open(wanted)) {
+    if (const auto elf = open(wanted, false)) {
       object.segments = elf->segments();
       object.file = std::move(wanted);
     }
@@ -166,35 +165,13 @@ CodePlaces::MappedObject CodePlaces::load(const unwind::MappedFile& file, std::u
   return result;
 }
 
-std::optional<elf::ElfFile> CodePlaces::open(const unwind::MappedFile& file) {
-  std::vector<base::UniqueFd> candidates;
-  if (file.path == "[vdso]") {
-    candidates.push_back(elf::copy_of_vdso());
-  } else if (auto own = own_.image(file.build_id); own.valid()) {
-    candidates.push_back(std::move(own));
-  } else if (file.path.starts_with('/')) {
-    candidates = files_.candidates(file);
-  }
-  std::optional<elf::ElfFile> result;
-  for (auto& candidate : candidates) {
-    if (!candidate.valid()) {
-      continue;
-    }
-    auto opened = elf::ElfFile::open(std::move(candidate));
+std::optional<elf::ElfFile> CodePlaces::open(const unwind::MappedFile& file, bool for_names) {
+  if (auto own = own_.image(file.build_id); own.valid()) {
+    auto opened = elf::ElfFile::open(std::move(own));
     auto* const elf = std::get_if<elf::ElfFile>(&opened);
-    if (elf == nullptr || (!file.build_id.empty() && elf->build_id() != file.build_id)) {
-      continue;
-    }
-    // A file with its symbols, stripped elsewhere, is a better one.
-    const bool named = elf->section(".symtab").has_value();
-    if (!result || named) {
-      result.emplace(std::move(*elf));
-    }
-    if (named) {
-      break;
-    }
+    return elf == nullptr ? std::nullopt : std::optional{std::move(*elf)};
   }
-  return result;
+  return for_names ? symbols_.open_symbols(file) : symbols_.open(file);
 }
 
 void CodePlaces::name_by_files(std::vector<std::string>& names) {
@@ -206,7 +183,7 @@ void CodePlaces::name_by_files(std::vector<std::string>& names) {
   }
   for (std::size_t object = 0; object < by_object.size(); ++object) {
     const auto& file = objects_[object].file;
-    const auto elf = file && !by_object[object].empty() ? open(*file) : std::nullopt;
+    const auto elf = file && !by_object[object].empty() ? open(*file, true) : std::nullopt;
     if (!elf) {
       continue;
     }

@@ -10,6 +10,7 @@
 #include "weave/own_files.hpp"
 #include "weave/perf_maps.hpp"
 #include "weave/recorded_files.hpp"
+#include "weave/symbol_files.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +53,8 @@ class CodePlaces {
   [[nodiscard]] std::vector<std::uint32_t> name_all(Profile& profile);
   // By object: whether it has the names of Python functions and cannot be read.
   [[nodiscard]] std::vector<bool> lost_names() const;
+  // Servers had files with symbols that did not arrive in time.
+  [[nodiscard]] bool late_symbols() const { return servers_.late(); }
   // By object: whether it was deleted before it was recorded, and cannot be read.
   [[nodiscard]] std::vector<bool> lost_files() const;
 
@@ -89,7 +92,7 @@ class CodePlaces {
   const MappedObject& mapped(const unwind::MappedFile& file, std::uint32_t pid);
   [[nodiscard]] MappedObject load(const unwind::MappedFile& file, std::uint32_t pid);
   [[nodiscard]] std::uint32_t object_of_map(std::uint32_t pid);
-  [[nodiscard]] std::optional<elf::ElfFile> open(const unwind::MappedFile& file);
+  [[nodiscard]] std::optional<elf::ElfFile> open(const unwind::MappedFile& file, bool for_names);
   void name_by_files(std::vector<std::string>& names);
   [[nodiscard]] std::string name_by_map(const Place& place) const;
   [[nodiscard]] bool is_trampoline(const Place& place) const;
@@ -97,6 +100,8 @@ class CodePlaces {
   const unwind::AddressSpaces& spaces_;
   weave::OwnFiles own_;
   weave::RecordedFiles files_;
+  weave::DebugServers servers_;
+  weave::SymbolFiles symbols_{files_, &servers_};
   weave::PerfMaps maps_;
   procfs::KernelSymbols kernel_symbols_ = procfs::KernelSymbols::read();
   bool other_kernel_ = false;

@@ -317,6 +317,12 @@ std::ptrdiff_t Reader::samples_in(const std::vector<bool>& lost) const {
 // A recording's names are in the build-id cache of the user who made it (weave/symbol_image.hpp),
 // and so are files that were deleted before.
 void Reader::note_lost_names() {
+  if (places_->late_symbols()) {
+    profile_.notes.push_back(fmt::format(
+        "debug files from DEBUGINFOD_URLS were not there within {} s: some C functions have no "
+        "names; a further run gets more of them",
+        weave::DebugServers::kMost.count()));
+  }
   if (const auto count = samples_in(places_->lost_files()); count != 0) {
     profile_.notes.push_back(
         fmt::format("{} of {} samples have C functions without names, of files that were replaced "

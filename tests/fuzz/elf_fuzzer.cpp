@@ -2,11 +2,14 @@
 #include "elf/call_frame_info.hpp"
 #include "elf/elf_file.hpp"
 #include "elf/frame_pointers.hpp"
+#include "elf/function_names.hpp"
 #include "elf/load_bias.hpp"
 #include "fuzz/fuzz.hpp"
 #include "python/examine/mapped_file.hpp"
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 namespace pyinject::fuzz {
 namespace {
@@ -35,6 +38,13 @@ void symbols(const elf::ElfFile& file) {
     require(std::ranges::find(kNames, name) != kNames.end(), "only what was asked for is found");
     (void)file.read_at(symbol.address, 64);
   }
+  const auto text = file.section(".text");
+  std::vector<base::ElfAddress> addresses;
+  for (std::uint64_t at = 0; text && at < std::min<std::uint64_t>(text->size, 64); ++at) {
+    addresses.emplace_back(text->address.value() + at);
+  }
+  require(elf::function_names(file, addresses).size() == addresses.size(),
+          "each address has a name, which may be empty");
 }
 
 void unwinding(const elf::ElfFile& file) {

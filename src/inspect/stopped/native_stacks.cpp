@@ -4,10 +4,10 @@
 #include "elf/elf_file.hpp"
 #include "elf/function_names.hpp"
 #include "elf/load_bias.hpp"
-#include "elf/vdso.hpp"
 #include "memory/process_memory.hpp"
 #include "unwind/unwinder.hpp"
 #include "weave/recorded_files.hpp"
+#include "weave/symbol_files.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -94,31 +94,12 @@ std::string why(const unwind::Unwound& unwound) {
   return "the C stack cannot be unwound";
 }
 
-// Opens a mapped file.
-std::optional<elf::ElfFile> open(weave::RecordedFiles& files, const unwind::MappedFile& file) {
-  std::vector<base::UniqueFd> candidates;
-  if (file.path == "[vdso]") {
-    candidates.push_back(elf::copy_of_vdso());
-  } else {
-    candidates = files.candidates(file);
-  }
-  for (auto& candidate : candidates) {
-    if (!candidate.valid()) {
-      continue;
-    }
-    auto opened = elf::ElfFile::open(std::move(candidate));
-    if (auto* const elf = std::get_if<elf::ElfFile>(&opened)) {
-      return std::move(*elf);
-    }
-  }
-  return std::nullopt;
-}
-
 // Names the functions whose code is in FILE, by their address in the process.
 void name_functions(weave::RecordedFiles& files, const unwind::MappedFile& file,
                     std::map<std::uint64_t, NativeFunction>& functions,
                     const std::vector<std::uint64_t>& addresses) {
-  const auto elf = open(files, file);
+  const weave::SymbolFiles symbols{files};
+  const auto elf = symbols.open(file);
   const auto bias = elf ? elf::load_bias(elf->segments(), base::RemoteAddress{file.begin},
                                          file.offset, file.executable)
                         : std::nullopt;
@@ -129,7 +110,7 @@ void name_functions(weave::RecordedFiles& files, const unwind::MappedFile& file,
   std::ranges::transform(addresses, std::back_inserter(in_file), [&bias](std::uint64_t address) {
     return bias->remove(base::RemoteAddress{address});
   });
-  const auto names = elf::function_names(*elf, in_file);
+  const auto names = elf::function_names(*symbols.open_symbols(file), in_file);
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     auto& function = functions.at(addresses[i]);
     function.name = names[i];
