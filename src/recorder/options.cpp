@@ -29,8 +29,8 @@ constexpr auto kWithoutEffect =
                                      "timestamp", "sample-cpu", "period", "sample-identifier"});
 
 // Those of whose values this recorder takes all that perf takes.
-constexpr auto kNumeric =
-    std::to_array<std::string_view>({"freq", "count", "pid", "cpu", "clockid"});
+constexpr auto kNumeric = std::to_array<std::string_view>(
+    {"freq", "count", "pid", "cpu", "clockid", "compression-level"});
 
 std::optional<clockid_t> clock_of(std::string_view name) {
   static constexpr auto kClocks =
@@ -95,6 +95,10 @@ class Parser {
     }
     if (one.option->argument != perf::OptionArgument::kNone) {
       const bool told = on && !one.value.empty();
+      if (name == "compression-level" && on && one.value.empty()) {
+        options_.compression = 1;
+        return {};
+      }
       if (name == "call-graph" && !on) {
         options_.chains = Options::Chains::kNone;
         return {};
@@ -181,6 +185,13 @@ class Parser {
       options_.ring_bytes = ring_size(value.substr(0, value.find(',')));
       options_.ring_is_chosen = true;
       return options_.ring_bytes != 0 && value.find(',') == std::string::npos;
+    }
+    if (name == "compression-level") {
+      constexpr int kMostLevel = 22;  // of zstd; perf, too, takes that for more
+      const auto level =
+          number ? static_cast<int>(std::min<std::uint64_t>(*number, kMostLevel)) : 0;
+      options_.compression = level;
+      return number.has_value();
     }
     if (name == "delay") {
       options_.begins_disabled = value == "-1";

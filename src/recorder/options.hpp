@@ -40,6 +40,7 @@ struct Options {
   bool inherit = true;
   bool switches = false;  // --switch-events
   bool build_ids = true;
+  int compression = 0;           // -z: level of zstd, 1 to 22; 0: none
   bool begins_disabled = false;  // -D -1
   int commands = -1;             // --control
   int answers = -1;

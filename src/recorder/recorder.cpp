@@ -9,6 +9,7 @@
 #include "perfdata/record.hpp"
 #include "pyinject/base/error.hpp"
 #include "recorder/attributes.hpp"
+#include "recorder/compressor.hpp"
 #include "recorder/data_file.hpp"
 #include "recorder/features.hpp"
 #include "recorder/open_events.hpp"
@@ -66,7 +67,11 @@ class Recorder {
       : options_{options},
         events_{std::move(events)},
         command_line_{command_line},
-        file_{options.output} {}
+        file_{options.output} {
+    if (options.compression != 0) {
+      compressor_.emplace(options.compression);
+    }
+  }
 
   // Returns the signal that ended it; 0: it was told to stop.
   int run();
@@ -87,6 +92,7 @@ class Recorder {
   OpenEvents events_;
   std::span<const std::string> command_line_;
   DataFile file_;
+  std::optional<Compressor> compressor_{};
   RecordedFiles files_;
   perfdata::ClockData clocks_;
   std::uint64_t samples_ = 0;
@@ -171,7 +177,11 @@ bool Recorder::take_records() {
     any = true;
     look_at(pieces);
     for (const auto piece : pieces) {
-      file_.write(piece);
+      if (compressor_) {
+        compressor_->write(piece, file_);
+      } else {
+        file_.write(piece);
+      }
     }
     ring.release();
   }
@@ -287,7 +297,11 @@ void Recorder::finish() {
       facts.build_ids.push_back({.id = std::move(kernel), .file = "[kernel.kallsyms]"});
     }
   }
-  file_.finish(make_features(facts));
+  auto features = make_features(facts);
+  if (compressor_) {
+    features.push_back(compressor_->feature(events_.rings().front().size()));
+  }
+  file_.finish(std::move(features));
   constexpr double kMegabyte = 1024.0 * 1024.0;
   say(fmt::format("[ perf record: Captured and wrote {:.3f} MB {} ({} samples) ]",
                   static_cast<double>(file_.size()) / kMegabyte, options_.output, samples_));

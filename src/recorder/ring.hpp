@@ -28,6 +28,9 @@ class Ring {
   // Becomes readable when the ring is half full.
   [[nodiscard]] int fd() const { return fd_.get(); }
 
+  // Bytes of data.
+  [[nodiscard]] std::size_t size() const { return bytes_; }
+
   // The records since the last call, which may be in two pieces; empty: none. They stay in the ring
   // until release().
   using Pieces = std::array<std::span<const std::byte>, 2>;

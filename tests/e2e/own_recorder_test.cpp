@@ -207,6 +207,23 @@ TEST_F(OwnRecorderOfOne, CopiesStacksThatPerfUnwinds) {
   EXPECT_GT(count_named(raw, tree.pid()).any, 90);
 }
 
+TEST_F(OwnRecorderOfOne, CompressesRecords) {
+  ServedTree tree{python()};
+  const auto data = path_of("data");
+  RunningRecord record{{"-p", tree.pid(), "--engine", "bpf", "--recorder", "own", "--keep-raw",
+                        "-e", "cpu-clock", "-F", "999", "-z", "-o", data}};
+  tree.serve(10, std::chrono::milliseconds{200});
+  EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+  const auto raw = data + ".raw";
+  EXPECT_THAT(run({"perf", "report", "--header-only", "-i", raw}).out,
+              HasSubstr("# compressed : Zstd, level = 1, ratio = "));
+  const auto samples = read_samples("perf", data).size();
+  EXPECT_GT(samples, 100U);
+  for (const auto& perf : perfs_that_read("perf")) {
+    EXPECT_EQ(read_samples(perf, raw).size(), samples) << perf;
+  }
+}
+
 TEST_F(OwnRecorderOfOne, LeavesAFileWhenItIsKilled) {
   ServedTree tree{python()};
   const auto data = path_of("data");

@@ -28,9 +28,9 @@ perf_event_attr attributes_of(const std::vector<std::string>& words) {
 }
 
 TEST(RecorderOptions, AreThoseThatTheToolGives) {
-  const auto options =
-      options_of({"-D", "-1", "--control", "fd:3,4", "-o", "a b.data", "-k", "mono", "-e",
-                  "cpu-clock", "--call-graph", "dwarf,16384", "-m", "1M", "-F", "99", "-B", "-i"});
+  const auto options = options_of({"-D", "-1", "--control", "fd:3,4", "-o", "a b.data", "-k",
+                                   "mono", "-e", "cpu-clock", "--call-graph", "dwarf,16384", "-m",
+                                   "1M", "-F", "99", "-B", "-i", "-z"});
   EXPECT_TRUE(options.begins_disabled);
   EXPECT_EQ(options.commands, 3);
   EXPECT_EQ(options.answers, 4);
@@ -42,6 +42,8 @@ TEST(RecorderOptions, AreThoseThatTheToolGives) {
   EXPECT_EQ(options.frequency, 99U);
   EXPECT_FALSE(options.build_ids);
   EXPECT_FALSE(options.inherit);
+  EXPECT_EQ(options.compression, 1);
+  EXPECT_EQ(options_of({"--compression-level=30"}).compression, 22);
   EXPECT_THAT(options.pids, ElementsAre(7));
 }
 
@@ -52,7 +54,6 @@ TEST(RecorderOptions, OthersAreRefusedByName) {
            {{"--threads"}, "--threads"},
            {{"--kcore"}, "--kcore"},
            {{"--data"}, "--data"},
-           {{"-z"}, "-z"},
            {{"-t", "7"}, "-t 7"},
            {{"--overwrite"}, "--overwrite"},
            {{"--call-graph", "lbr"}, "--call-graph lbr"},
