@@ -97,9 +97,11 @@ Perf find_installed(const PerfSearch& search, base::Deadline deadline, bool& mis
     run = base::run_captured({path, "version"}, deadline);
   } catch (const base::SystemError& error) {
     // EACCES: a directory of PATH is closed to this user.
-    missing = !named && (error.code() == ENOENT || error.code() == EACCES);
-    throw base::Error{fmt::format("perf: cannot run '{}' ({}): {}: {}", path, origin,
-                                  base::errno_text(error.code()), kPackages)};
+    const bool absent = error.code() == ENOENT || error.code() == EACCES;
+    missing = absent && !named;
+    throw base::Error{fmt::format("perf: cannot run '{}' ({}): {}{}{}", path, origin,
+                                  base::errno_text(error.code()), absent ? ": " : "",
+                                  absent ? kPackages : "")};
   }
   if (!run.status) {
     throw base::Error{

@@ -26,6 +26,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 namespace pyinject::test {
 namespace {
 
@@ -224,30 +226,103 @@ TEST_F(OwnRecorderOfOne, CompressesRecords) {
   }
 }
 
-TEST_F(OwnRecorderOfOne, LeavesAFileWhenItIsKilled) {
-  ServedTree tree{python()};
-  const auto data = path_of("data");
-  RunningRecord record{{"-p", tree.pid(), "--engine", "bpf", "--recorder", "own", "-e", "cpu-clock",
-                        "-F", "999", "-o", data}};
-  const auto deadline = base::Deadline::after(kPatience);
-  while (std::filesystem::file_size(data) < kSomeSamples && !deadline.expired()) {
-    tree.serve(1);
-  }
-  const auto children =
-      run({"ps", "-o", "pid=,args=", "--ppid", std::to_string(record.child().pid().value())});
-  pid_t recorder = 0;
+// The recorder that TOOL has started; 0: none.
+pid_t recorder_of(base::Pid tool) {
+  const auto children = run({"ps", "-o", "pid=,args=", "--ppid", std::to_string(tool.value())});
   for (const auto line : base::split(children.out, '\n')) {
     if (line.find(" perf-record ") != std::string_view::npos) {
-      recorder = std::stoi(std::string{base::trim(line)});
+      return std::stoi(std::string{base::trim(line)});
     }
   }
-  ASSERT_NE(recorder, 0) << children.out;
-  ::kill(recorder, SIGKILL);
-  (void)record.wait();
-  EXPECT_THAT(record.child().err(), HasSubstr("killed"));
-  // What was in the rings is lost: of a second at most. The file has the rest.
+  return 0;
+}
+
+TEST_F(OwnRecorderOfOne, LeavesAFileWhenItIsKilled) {
+  ServedTree tree{python()};
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    SCOPED_TRACE(signal);
+    const auto data = path_of("data" + std::to_string(signal));
+    RunningRecord record{{"-p", tree.pid(), "--engine", "trampoline", "--recorder", "own", "-e",
+                          "cpu-clock", "-F", "999", "-o", data}};
+    const auto deadline = base::Deadline::after(kPatience);
+    while (std::filesystem::file_size(data) < kSomeSamples && !deadline.expired()) {
+      tree.serve(1);
+    }
+    const auto recorder = recorder_of(record.child().pid());
+    ASSERT_NE(recorder, 0);
+    ::kill(recorder, signal);
+    EXPECT_EQ(record.wait(), (ExitStatus{.code = 125}));
+    EXPECT_THAT(record.child().err(), HasSubstr("killed by signal " + std::to_string(signal)));
+    EXPECT_EQ(trampoline_of(tree.pid()), "off");
+    // What was in the rings is lost: of a second at most. The file has the rest.
+    for (const auto& perf : perfs_that_read("perf")) {
+      EXPECT_GT(read_samples(perf, data).size(), 10U) << perf;
+    }
+    const auto report = run({tool(), "report", "--json", data});
+    EXPECT_EQ(report.status, ExitStatus{}) << report.err << record.child().err();
+  }
+}
+
+TEST_F(OwnRecorderOfOne, LeavesAFileWhenTheDiskIsFull) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "mounting needs root";
+  }
+  ServedTree tree{python()};
+  const auto disk = path_of("disk");
+  const auto data = path_of("data");
+  std::filesystem::create_directory(disk);
+  const auto script = fmt::format(
+      "mount -t tmpfs -o size=128k tmpfs {0}; \"$@\"; s=$?; cp {0}/perf.data {1}; exit $s", disk,
+      data);
+  RunningRecord record{{"-p", tree.pid(), "--engine", "trampoline", "--recorder", "own", "-e",
+                        "cpu-clock", "-F", "999", "-o", disk + "/perf.data"},
+                       {"unshare", "-m", "sh", "-c", script, "sh", tool()}};
+  tree.serve(10, std::chrono::milliseconds{600});
+  EXPECT_EQ(record.finish(), (ExitStatus{.code = 125}));
+  EXPECT_THAT(record.child().err(), HasSubstr("No space left on device"));
+  EXPECT_EQ(trampoline_of(tree.pid()), "off");
   const auto report = run({tool(), "report", "--json", data});
-  EXPECT_EQ(report.status, ExitStatus{}) << report.err << record.child().err();
+  EXPECT_EQ(report.status, ExitStatus{}) << report.err;
+}
+
+TEST_F(OwnRecorderOfOne, SaysWhichLimitIsTooLow) {
+  const PythonProcess target{python(), R"(
+import threading
+for _ in range(100):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+print('ready', flush=True)
+input()
+)"};
+  const auto record = [&](const std::string& shell, const std::string& pages) {
+    const auto result = run({"sh",
+                             "-c",
+                             shell + " \"$@\"",
+                             "sh",
+                             tool(),
+                             "record",
+                             "-p",
+                             std::to_string(target.pid().value()),
+                             "--engine",
+                             "bpf",
+                             "--recorder",
+                             "own",
+                             "-e",
+                             "cpu-clock",
+                             "-m",
+                             pages,
+                             "-o",
+                             path_of("data"),
+                             "--",
+                             "true"});
+    EXPECT_EQ(result.status, (ExitStatus{.code = 125})) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(path_of("data")));
+    return result.err;
+  };
+  EXPECT_THAT(record("ulimit -n 90; exec", "128"), HasSubstr("descriptor for each thread"));
+  if (::geteuid() == 0) {
+    EXPECT_THAT(record("exec setpriv --bounding-set -ipc_lock prlimit --memlock=0", "512M"),
+                HasSubstr("exceeds kernel.perf_event_mlock_kb"));
+  }
 }
 
 }  // namespace
