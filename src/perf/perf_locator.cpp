@@ -99,9 +99,9 @@ Perf find_installed(const PerfSearch& search, base::Deadline deadline, bool& mis
     // EACCES: a directory of PATH is closed to this user.
     const bool absent = error.code() == ENOENT || error.code() == EACCES;
     missing = absent && !named;
-    throw base::Error{fmt::format("perf: cannot run '{}' ({}): {}{}{}", path, origin,
-                                  base::errno_text(error.code()), absent ? ": " : "",
-                                  absent ? kPackages : "")};
+    const auto why =
+        fmt::format("perf: cannot run '{}' ({}): {}", path, origin, base::errno_text(error.code()));
+    throw base::Error{absent ? fmt::format("{}: {}", why, kPackages) : why};
   }
   if (!run.status) {
     throw base::Error{

@@ -114,18 +114,21 @@ class HeaderReader {
     if (!sections) {
       return damaged("table of features");
     }
+    for (std::size_t i = 0; i < sections->size(); ++i) {
+      header_.features[i].section = (*sections)[i];
+    }
+    add_own_features();
     // They must not overlap: otherwise a small file could grow into a large one.
     std::uint64_t left = file_size_;
-    for (std::size_t i = 0; i < sections->size(); ++i) {
-      auto& feature = header_.features[i];
-      feature.section = (*sections)[i];
+    for (const auto& feature : header_.features) {
       if (!feature.section.lies_in(file_size_) || feature.section.size > left) {
         return damaged(fmt::format("feature {}", feature.bit));
       }
       left -= feature.section.size;
       if (feature.bit == kFeatureAuxtrace) {
-        const auto index = contents<char>(feature.section, kNoAuxtrace.size());
-        if (!index || !std::ranges::equal(*index, kNoAuxtrace)) {
+        // The number of entries comes first; a copy of perf's has no mark.
+        const auto entries = contents<std::uint64_t>(feature.section, kNoAuxtrace.size());
+        if (!entries || entries->empty() || entries->front() != 0) {
           return UnsupportedFile{"it holds AUX data"};
         }
       }
@@ -138,6 +141,29 @@ class HeaderReader {
       }
     }
     return std::nullopt;
+  }
+
+  void add_own_features() {
+    const auto end = contents<OwnEnd>(
+        {.offset = file_size_ - std::min<std::uint64_t>(file_size_, sizeof(OwnEnd)),
+         .size = sizeof(OwnEnd)},
+        sizeof(OwnEnd));
+    constexpr std::uint64_t kMost = kFeatureBits - kFirstOwnFeature;
+    if (!end || end->front().magic != kOwnMagic || end->front().sections > kMost) {
+      return;
+    }
+    const auto size = end->front().sections * sizeof(OwnSection);
+    const auto own = contents<OwnSection>(
+        {.offset = file_size_ - std::min<std::uint64_t>(file_size_, sizeof(OwnEnd) + size),
+         .size = size},
+        size);
+    for (const auto& [bit, section] : own.value_or(std::vector<OwnSection>{})) {
+      const auto number = static_cast<FeatureBit>(bit);
+      if (bit >= kFirstOwnFeature && bit < kFeatureBits && !header_.has(number)) {
+        header_.features.push_back({.bit = number, .section = section});
+      }
+    }
+    std::ranges::sort(header_.features, {}, &Feature::bit);
   }
 
   Objection read_events() {

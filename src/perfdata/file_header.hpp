@@ -24,11 +24,13 @@ enum FeatureBit : std::uint8_t {
   kFeatureFolder = 24,  // HEADER_DIR_FORMAT: --threads
   kFeatureCompressed = 27,
   kFeatureClockData = 29,
-  // Not perf's: the kinds of stacks (stack_counts_section.hpp) and the gaps of targets
+  // This tool's own: the kinds of stacks (stack_counts_section.hpp) and the gaps of targets
   // (target_gaps.hpp), the names (names_section.hpp). perf reads the features below its
-  // HEADER_LAST_FEATURE (6.1: 32), of which there can be 256, and skips all others; Android's
-  // simpleperf has 128 to 134.
-  kFeatureStackCounts = 254,
+  // HEADER_LAST_FEATURE (6.1: 32) and skips all others, but `perf inject` writes all of them again,
+  // and crashes on those that it does not know. So the header does not have their bits; OwnTable
+  // has their places. Files of before 0.3 have the bits.
+  kFirstOwnFeature = 254,
+  kFeatureStackCounts = kFirstOwnFeature,
   kFeatureNames = 255,
 };
 constexpr unsigned kFeatureBits = 256;
@@ -42,6 +44,18 @@ struct Feature {
   unsigned bit = 0;
   Section section;
 };
+
+// The end of a file: behind everything that perf reads, an OwnSection for each feature of this
+// tool, and this.
+struct OwnSection {
+  std::uint64_t bit = 0;
+  Section section;
+};
+struct OwnEnd {
+  std::uint64_t sections = 0;  // of this number
+  std::array<char, 8> magic{};
+};
+constexpr std::array<char, 8> kOwnMagic{'P', 'Y', 'I', 'N', 'J', 'E', 'C', 'T'};
 
 // struct perf_file_header.
 struct FileStart {

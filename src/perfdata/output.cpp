@@ -205,13 +205,18 @@ class Output::Impl {
       add(kFeatureStackCounts);
     }
     std::ranges::sort(features, {}, &Feature::bit);
+    const auto for_perf = static_cast<std::size_t>(
+        std::ranges::lower_bound(features, unsigned{kFirstOwnFeature}, {}, &Feature::bit) -
+        features.begin());
     // Their table precedes them and contains their positions.
     const auto table = size();
     std::vector<Section> sections(features.size());
-    append(std::as_bytes(std::span{sections}));
+    append(std::as_bytes(std::span{sections}.first(for_perf)));
     for (std::size_t i = 0; i < features.size(); ++i) {
       const auto [bit, section] = features[i];
-      start_.features.at(bit / 64) |= std::uint64_t{1} << (bit % 64);
+      if (i < for_perf) {
+        start_.features.at(bit / 64) |= std::uint64_t{1} << (bit % 64);
+      }
       sections[i].offset = size();
       if (bit == kFeatureEventDescription) {
         auto description = input_.impl().header().event_description;
@@ -237,8 +242,14 @@ class Output::Impl {
       }
       sections[i].size = size() - sections[i].offset;
     }
+    for (std::size_t i = for_perf; i < features.size(); ++i) {
+      append(bytes_of(OwnSection{.bit = features[i].bit, .section = sections[i]}));
+    }
+    if (for_perf < features.size()) {
+      append(bytes_of(OwnEnd{.sections = features.size() - for_perf, .magic = kOwnMagic}));
+    }
     flush();
-    write_at(fd_, table, std::as_bytes(std::span{sections}), kName);
+    write_at(fd_, table, std::as_bytes(std::span{sections}.first(for_perf)), kName);
   }
 
   void copy(Section section) {

@@ -76,9 +76,10 @@ TEST(PerfDataInput, RejectsUnsupportedFiles) {
     change(made);
     return why_not(made.bytes());
   };
-  for (const auto& index : {std::string{"aux"}, words(0), words(0, 0), words(1) + "pyinject"}) {
+  for (const auto& index : {std::string{"aux"}, words(1) + "pyinject", words(1, 0)}) {
     EXPECT_THAT(with([&](auto& made) { made.features[18] = index; }), HasSubstr("AUX data"));
   }
+  EXPECT_EQ(with([&](auto& made) { made.features[18] = words(0); }), "") << "as perf inject writes";
   EXPECT_THAT(with([](auto& made) { made.features[24] = "dir"; }), HasSubstr("--threads"));
   EXPECT_THAT(with([](auto& made) { made.features[12] = "damaged"; }), HasSubstr("description"));
   EXPECT_THAT(with([](auto& made) { made.events.clear(); }), HasSubstr("no events"));

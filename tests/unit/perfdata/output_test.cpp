@@ -1,6 +1,7 @@
 #include "perfdata/output.hpp"
 
 #include "base/file.hpp"
+#include "perfdata/file_header.hpp"
 #include "perfdata/names_section.hpp"
 #include "pyinject/base/error.hpp"
 #include "support/made_perf_data.hpp"
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include <fcntl.h>
@@ -336,12 +338,27 @@ TEST(PerfDataOutput, HoldsImagesBehindThoseOfTheInput) {
 
   std::vector<std::byte> section;
   ASSERT_TRUE(append_image(std::as_bytes(std::span{first}), section));
+  // A feature of the header, as before 0.3.
   made.features[kNames] = {reinterpret_cast<const char*>(section.data()), section.size()};
-  EXPECT_TRUE(made.bytes() == bytes) << "where perf expects a feature";
+  EXPECT_THAT(images_in(made.bytes()), testing::ElementsAre(first));
   EXPECT_THAT(images_in(with(made, "second")), testing::ElementsAre(first, "second"));
-  EXPECT_THAT(images_in(rewrite(made, unchanged)), testing::ElementsAre(first));
+  EXPECT_TRUE(rewrite(made, unchanged) == bytes) << "behind what perf reads";
   const std::string largest(kMostNames - first.size() + 1, '\0');
-  EXPECT_TRUE(with(made, largest, 1) == made.bytes()) << "too much for those who read it";
+  EXPECT_TRUE(with(made, largest, 1) == bytes) << "too much for those who read it";
+}
+
+// `perf inject` crashes on features that it does not know.
+TEST(PerfDataOutput, HasOnlyFeaturesOfPerfInItsHeader) {
+  MadePerfData made;
+  made.events = {made_event(kSampleType, {10})};
+  made.data = made_record(kFinishedRound, 0, "");
+  made.features = {{3, "host"}, {kNames, "names"}, {kNames - 1, "counts"}};
+  const auto bytes = rewrite(made, unchanged);
+  FileStart start;
+  ASSERT_GE(bytes.size(), sizeof start);
+  std::memcpy(&start, bytes.data(), sizeof start);
+  EXPECT_THAT(start.features, testing::ElementsAre(1U << 3U, 0, 0, 0));
+  EXPECT_TRUE(bytes.ends_with("PYINJECT"));
 }
 
 TEST(PerfDataOutput, ImagesAreReadUpToTheDamage) {
