@@ -38,7 +38,7 @@ class Output {
   // Writes an MMAP2 record with time 0, like those that perf synthesizes: it takes effect at its
   // position in the file.
   void write_mapping(const Mapping& mapping);
-  // Writes MAPPING in place of the MMAP2 record LIKE, with the same time. False: not possible;
+  // Writes MAPPING with the time of LIKE, an MMAP2, COMM or FORK record. False: not possible;
   // nothing is written.
   [[nodiscard]] bool write_mapping_like(const Record& like, const Mapping& mapping);
   // Writes such a FORK record: perf drops what it knew about the child and gives it the parent's

@@ -42,6 +42,23 @@ ByteWriter start_mapping(const Mapping& mapping, unsigned misc, std::vector<std:
   return writer;
 }
 
+constexpr std::size_t kCommandName = 16;  // perf_event_open(2): offset of the name in a COMM
+constexpr std::size_t kTaskSize = 32;     // size of a FORK or EXIT without its sample id
+
+// nullopt: RECORD is of another type, or damaged.
+std::optional<std::size_t> size_without_sample_id(const Record& record) {
+  std::optional<std::size_t> size;
+  if (const auto command = parse_command(record)) {
+    size = kCommandName + (command->name.size() / kWord + 1) * kWord;
+  } else if (parse_task(record)) {
+    size = kTaskSize;
+  } else if (const auto mapping = parse_mapping(record);
+             mapping && record.type == PERF_RECORD_MMAP2) {
+    size = kMappingName + (mapping->file.size() / kWord + 1) * kWord;
+  }
+  return size && *size <= record.bytes.size() ? size : std::nullopt;
+}
+
 }  // namespace
 
 void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std::byte>& into) {
@@ -51,14 +68,13 @@ void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std
 }
 
 bool make_mapping_like(const Record& like, const Mapping& mapping, std::vector<std::byte>& into) {
-  const auto had = parse_mapping(like);
-  const auto sample_id =
-      kMappingName + (had ? (had->file.size() / kWord + 1) * kWord : 0);  // offset after the name
-  if (like.type != PERF_RECORD_MMAP2 || !had || sample_id > like.bytes.size()) {
+  const auto size = size_without_sample_id(like);
+  if (!size) {
     return false;
   }
-  auto writer = start_mapping(mapping, like.misc, into);
-  writer.append(like.bytes.subspan(sample_id));
+  const bool maps = like.type == PERF_RECORD_MMAP2;
+  auto writer = start_mapping(mapping, maps ? like.misc : PERF_RECORD_MISC_USER, into);
+  writer.append(like.bytes.subspan(*size));
   if (into.size() > kMostRecord) {
     return false;
   }
@@ -79,9 +95,6 @@ void make_fork(const Task& task, std::size_t sample_id, std::vector<std::byte>& 
 
 namespace {
 
-constexpr std::size_t kCommandName = 16;  // perf_event_open(2): offset of the name in a COMM
-constexpr std::size_t kTaskSize = 32;     // size of a FORK or EXIT without its sample id
-
 ByteWriter start_command(const Command& command, std::vector<std::byte>& into) {
   ByteWriter writer{into, PERF_RECORD_COMM,
                     static_cast<std::uint16_t>(command.exec ? PERF_RECORD_MISC_COMM_EXEC : 0)};
@@ -89,17 +102,6 @@ ByteWriter start_command(const Command& command, std::vector<std::byte>& into) {
   writer.number(command.tid);
   writer.text(command.name, kMostCommand, kWord);
   return writer;
-}
-
-// nullopt: RECORD is of another type, or damaged.
-std::optional<std::size_t> size_without_sample_id(const Record& record) {
-  std::optional<std::size_t> size;
-  if (const auto command = parse_command(record)) {
-    size = kCommandName + (command->name.size() / kWord + 1) * kWord;
-  } else if (parse_task(record)) {
-    size = kTaskSize;
-  }
-  return size && *size <= record.bytes.size() ? size : std::nullopt;
 }
 
 }  // namespace

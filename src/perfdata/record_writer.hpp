@@ -15,7 +15,7 @@ namespace pyinject::perfdata {
 // An MMAP2 record followed by SAMPLE_ID zero bytes.
 void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std::byte>& into);
 
-// The MMAP2 record LIKE with the contents of MAPPING; keeps its sample id. False: LIKE is damaged,
+// MAPPING with the sample id of LIKE, an MMAP2, COMM or FORK record. False: LIKE is damaged,
 // or the result does not fit into a record; INTO is then undefined.
 [[nodiscard]] bool make_mapping_like(const Record& like, const Mapping& mapping,
                                      std::vector<std::byte>& into);

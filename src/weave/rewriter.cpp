@@ -77,9 +77,9 @@ void Rewriter::finish() {
   summary_.damage = learned_.input.damage();
 }
 
-// Comes after the first mapping of a program, which RECORD has written, and at its time: perf's own
-// COMM or FORK record may precede that mapping, and makes perf forget everything before. Processes
-// forked during the recording inherit it, until they exec.
+// Comes after the first mapping of a process, or after its exec, which RECORD has written, and at
+// its time: perf's own COMM or FORK record may precede that mapping, and makes perf forget
+// everything before. Processes forked during the recording inherit it, until they exec.
 void Rewriter::name_range(const Record& record, std::uint32_t pid) {
   if (unnamed_.erase(pid) == 0) {
     return;
@@ -121,7 +121,9 @@ void Rewriter::write(const Record& record) {
     name_range(record, mapping->pid);
   } else if (const auto command = perfdata::parse_command(record);
              command && command->exec && learned_.processes.all().contains(command->pid)) {
+    // At once: its first mapping may have come before, from another processor's buffer.
     unnamed_.insert(command->pid);
+    name_range(record, command->pid);
   }
 }
 

@@ -144,7 +144,22 @@ TEST(PerfDataRecords, AMappingIsReplacedByAnotherOne) {
   EXPECT_EQ(largest.size(), 65528U);
   EXPECT_TRUE(make_mapping_like(as_record(largest), {.file = "a"}, bytes));
   EXPECT_FALSE(make_mapping_like(as_record(largest), {.file = "a longer name"}, bytes));
-  EXPECT_FALSE(make_mapping_like(as_record(task(PERF_RECORD_FORK)), mapping, bytes));
+  EXPECT_FALSE(make_mapping_like(as_record(made_record(PERF_RECORD_LOST, 0, "")), mapping, bytes));
+}
+
+TEST(PerfDataRecords, AMappingHasTheTimeOfAnExec) {
+  const Mapping mapping{.pid = 7, .tid = 7, .start = 0x1000, .size = 0x2000, .file = "names"};
+  const auto exec = made_record(PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC,
+                                packed(7U, 7U) + padded("python3") + words(1, 2));
+  std::vector<std::byte> bytes;
+  ASSERT_TRUE(make_mapping_like(as_record(exec), mapping, bytes));
+  const auto text = test::as_text(bytes);
+  EXPECT_TRUE(text.ends_with(words(1, 2)));
+  const auto made = parse_mapping(as_record(text));
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->file, "names");
+  EXPECT_EQ(made->start, 0x1000U);
+  EXPECT_EQ(as_record(text).misc, PERF_RECORD_MISC_USER);
 }
 
 TEST(PerfDataRecords, TasksAreParsed) {

@@ -1,8 +1,11 @@
 // The facts about a process's Python hold while it runs there and in its forked children.
 #include "unit/weave/made_process.hpp"
 #include "weave/frame_history.hpp"
+#include "weave/synthetic_names.hpp"
 
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 namespace pyinject::weave {
 namespace {
@@ -48,6 +51,24 @@ TEST_F(InterpreterHistory, OneNumberCanHaveTwoPythons) {
   sampled(100, kPid);
   sampled(200, kPid);
   EXPECT_THAT(woven(), ElementsAre("cEac", "ca"));
+}
+
+// Another processor has recorded it, and its buffer was read later.
+TEST_F(InterpreterHistory, HasNamesAfterAnExecThatFollowsTheMappings) {
+  context_.interpreters[kPid][0].seen = 160;
+  map(kCode, kCodeSize, "/usr/bin/python", kPid, 160);
+  exec(150, kPid);
+  sampled(200, kPid);
+  weave();
+  std::uint64_t named = 0;
+  auto result = output();
+  while (const auto record = result.next()) {
+    const auto mapping = perfdata::parse_mapping(*record);
+    if (mapping && mapping->size == SyntheticNames::kSize) {
+      named = std::max(named, result.time_of(*record).value_or(0));
+    }
+  }
+  EXPECT_EQ(named, 150U);
 }
 
 TEST_F(InterpreterHistory, AnotherProcessOfTheSameNumberIsNone) {
