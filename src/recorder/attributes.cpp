@@ -25,7 +25,6 @@ perf_event_attr sampling_attributes(const NamedEvent& event, const Options& opti
                                     std::uint64_t most) {
   auto attr = common(event.attr, options);
   attr.disabled = 1;
-  attr.sample_type |= PERF_SAMPLE_PERIOD;
   const bool traced = attr.type == PERF_TYPE_TRACEPOINT;
   attr.sample_type |= traced ? PERF_SAMPLE_RAW : 0;
   const bool asked = options.frequency || options.most_frequent;
@@ -37,8 +36,12 @@ perf_event_attr sampling_attributes(const NamedEvent& event, const Options& opti
                                          : std::nullopt;
   if (period) {
     attr.sample_period = *period;
+    // With PERF_SAMPLE_PERIOD each hit of a software event is a sample, whatever its period (linux,
+    // kernel/events/core.c, perf_swevent_event()). perf has it for tracepoints.
+    attr.sample_type |= traced || options.sampled_periods ? PERF_SAMPLE_PERIOD : 0;
   } else {
     attr.freq = 1;
+    attr.sample_type |= PERF_SAMPLE_PERIOD;
     const auto wanted =
         options.most_frequent ? most : options.frequency.value_or(kDefaultFrequency);
     attr.sample_freq = std::min(event.frequency.value_or(wanted), most);

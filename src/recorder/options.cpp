@@ -26,7 +26,7 @@ constexpr std::string_view kNeedsPerf =
 // BPF programs, and its samples always have these parts.
 constexpr auto kWithoutEffect =
     std::to_array<std::string_view>({"no-buildid-cache", "no-bpf-event", "quiet", "verbose",
-                                     "timestamp", "sample-cpu", "period", "sample-identifier"});
+                                     "timestamp", "sample-cpu", "sample-identifier"});
 
 // Those of whose values this recorder takes all that perf takes.
 constexpr auto kNumeric = std::to_array<std::string_view>(
@@ -117,6 +117,8 @@ class Parser {
       options_.inherit = !on;
     } else if (name == "no-buildid") {
       options_.build_ids = !on;
+    } else if (name == "period") {
+      options_.sampled_periods = on;
     } else if (name == "switch-events") {
       options_.switches = on;
     } else if (name == "kernel-callchains") {

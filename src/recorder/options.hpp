@@ -40,6 +40,7 @@ struct Options {
   bool inherit = true;
   bool switches = false;  // --switch-events
   bool build_ids = true;
+  bool sampled_periods = false;  // --period, with -c, too
   int compression = 0;           // -z: level of zstd, 1 to 22; 0: none
   bool begins_disabled = false;  // -D -1
   int commands = -1;             // --control

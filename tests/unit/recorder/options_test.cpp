@@ -75,6 +75,9 @@ TEST(RecorderOptions, SetTheRateAsPerfDoes) {
   EXPECT_EQ(attributes_of({"-F", "900000"}).sample_freq, 50'000U);
   EXPECT_EQ(attributes_of({"-c", "17"}).freq, 0U);
   EXPECT_EQ(attributes_of({"-c", "17"}).sample_period, 17U);
+  EXPECT_EQ(attributes_of({"-c", "17"}).sample_type & PERF_SAMPLE_PERIOD, 0U);
+  EXPECT_NE(attributes_of({"-c", "17", "--period"}).sample_type & PERF_SAMPLE_PERIOD, 0U);
+  EXPECT_NE(attributes_of({"-F", "17"}).sample_type & PERF_SAMPLE_PERIOD, 0U);
   const auto own = attributes_of({"-F", "99", "-e", "context-switches/period=1/"});
   EXPECT_EQ(own.freq, 0U);
   EXPECT_EQ(own.sample_period, 1U);
