@@ -55,6 +55,7 @@ SUBSTITUTIONS = (
     (r"\bPERF_PID\b", "{perf}"),
     (r"\b(PID|4711|12684)\b", "{pid}"),
     (r"\b4715\b", "{worker}"),
+    (r"/path/to/python3\b", "{python}"),
     (r"\bpython3 -m pytest\b", "{python} -c 'sum(range(10**7))'"),
     # Times.
     (r"\bsleep (5|10|30|60)\b", "sleep 0.5"),
@@ -194,6 +195,11 @@ class Commands(unittest.TestCase):
         interpreter = python(12)
         if interpreter is None:
             (self.fail if REQUIRED else self.skipTest)("needs CPython 3.12 or later")
+        # demo takes the one on PATH, which has none on Debian 12.
+        with open(f"{self._directory}/python3", "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexec {shlex.quote(interpreter)} "$@"\n')
+        os.chmod(file.name, 0o755)
+        self._environment["PATH"] = f"{self._directory}:{self._environment['PATH']}"
         with Target(interpreter, PROGRAM) as target:
             names = {"pid": target.pid, "worker": target.answer, "python": interpreter, "perf": ""}
             for command in (one for one in found if one not in NOT_RUN[page]):
