@@ -22,6 +22,7 @@
 #include "pyinject/targets/scope.hpp"
 #include "pyinject/targets/stop_signals.hpp"
 #include "pyinject/targets/target_selection.hpp"
+#include "recorder/options.hpp"
 #include "report/clock.hpp"
 #include "report/merge.hpp"
 #include "targets/target_map.hpp"
@@ -65,7 +66,8 @@ record::RecordPlan recording_of(const ParsedWords& parsed, record::Targets targe
   record.targets = std::move(targets);
   record.strict = !record.whole_system();
   record.perf = search_recorder(parsed);
-  record.names_beside = true;  // they go with the file
+  record.perf.recorder = perf::RecorderChoice::kOwnUnlessNamed;  // it starts in half the time
+  record.names_beside = true;                                    // they go with the file
   record.flags = parsed.flags;
   record.flags.lines = true;
   record.duration = std::chrono::seconds{
@@ -308,6 +310,9 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
     auto& probes = std::get<RecipeProbes>(probed);
     if (!source.what.empty() && !add_recipes(source.what, probes, record, logger)) {
       return record::kFailure;
+    }
+    if (recorder::refusal(record.perf_options.words())) {
+      record.perf.recorder = perf::RecorderChoice::kPerfOrOwn;
     }
     Console console{logger, is_live(line, terminal), "", &reporter};
     const auto detector = python::make_detector();

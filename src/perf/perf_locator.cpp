@@ -128,6 +128,10 @@ Perf find_installed(const PerfSearch& search, base::Deadline deadline, bool& mis
 
 Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
   Perf own{.path = search.own, .own = true};
+  const bool named = search.option || !search.environment.value_or("").empty();
+  if (search.recorder == RecorderChoice::kOwnUnlessNamed && !named) {
+    return own;
+  }
   bool missing = false;
   try {
     auto perf = find_installed(search, deadline, missing);
@@ -136,8 +140,9 @@ Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
     }
     own.installed = perf.installed;
   } catch (const base::Error&) {
-    if (search.recorder == RecorderChoice::kPerf ||
-        (search.recorder == RecorderChoice::kPerfOrOwn && !missing)) {
+    const bool may_lack = search.recorder == RecorderChoice::kOwn ||
+                          (search.recorder == RecorderChoice::kPerfOrOwn && missing);
+    if (!may_lack) {
       throw;
     }
   }

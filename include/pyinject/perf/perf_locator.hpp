@@ -27,6 +27,7 @@ enum class RecorderChoice {
   kPerfOrOwn,  // this tool itself if no perf is installed
   kPerf,
   kOwn,
+  kOwnUnlessNamed,  // a perf by SEARCH's option or environment; none on PATH is looked for
 };
 
 // Where to look; a struct so that tests need not change the environment.
@@ -41,7 +42,8 @@ struct PerfSearch {
 // Tries the option, then the environment, then `perf` on PATH, and asks it for its version. With
 // kPerfOrOwn, SEARCH.own takes its place if no perf is on PATH, or only a distribution's wrapper
 // without the package for the running kernel. Otherwise throws base::Error with the remedy if there
-// is no perf, or if it does not answer before the deadline. With kOwn that does not matter.
+// is no perf, or if it does not answer before the deadline. With kOwn that does not matter, nor
+// with kOwnUnlessNamed if none is named.
 [[nodiscard]] Perf locate_perf(const PerfSearch& search, base::Deadline deadline);
 
 // perf 7 asks addr2line(1) for inlined functions: `perf report` and `perf script` of 7.2 are killed

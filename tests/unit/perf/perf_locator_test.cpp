@@ -45,6 +45,20 @@ TEST(LocatePerf, PrefersTheOptionToTheEnvironment) {
               HasSubstr("install linux-perf (Debian)"));
 }
 
+TEST(LocatePerf, LooksForNoneIfTheToolCanRecord) {
+  PerfSearch search;
+  search.recorder = RecorderChoice::kOwnUnlessNamed;
+  search.own = "/path/of/tool";
+  const auto own = locate_perf(search, soon());
+  EXPECT_TRUE(own.own);
+  EXPECT_EQ(own.path, "/path/of/tool");
+  EXPECT_EQ(own.installed, "");
+  search.environment = "perf";
+  EXPECT_EQ(locate_perf(search, soon()).path, "perf");
+  search.option = "/nonexistent/a";
+  EXPECT_THAT(refusal(search), HasSubstr("cannot run '/nonexistent/a'"));
+}
+
 TEST(LocatePerf, KnowsAWrapperWithoutItsKernel) {
   test::TempDir directory;
   const auto ubuntu =
