@@ -1,6 +1,7 @@
 #include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
+#include "cli/output_file.hpp"
 #include "cli/profile_source.hpp"
 #include "cli/reporter.hpp"
 #include "cli/terminal.hpp"

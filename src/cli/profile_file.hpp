@@ -1,6 +1,7 @@
 // A profile in a file whose name tells the format.
 #pragma once
 
+#include "cli/output_file.hpp"
 #include "cli/profile_source.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/report/profile.hpp"

@@ -1,6 +1,5 @@
 #include "cli/profile_source.hpp"
 
-#include "base/file.hpp"
 #include "base/format.hpp"
 #include "base/host_name.hpp"
 #include "base/scratch_directory.hpp"
@@ -31,7 +30,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -46,9 +44,7 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <glob.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pyinject::cli {
@@ -67,7 +63,7 @@ record::RecordPlan recording_of(const ParsedWords& parsed, record::Targets targe
   record.strict = !record.whole_system();
   record.perf = search_recorder(parsed);
   record.perf.recorder = perf::RecorderChoice::kOwnUnlessNamed;  // it starts in half the time
-  record.names_beside = true;                                    // they go with the file
+  record.names_beside = true;  // they go with the file
   record.flags = parsed.flags;
   record.flags.lines = true;
   record.duration = std::chrono::seconds{
@@ -395,42 +391,6 @@ std::string title_of_process(base::Pid pid) {
   const auto command = procfs::read_command(pid);
   return command.empty() ? fmt::format("pid {}", pid.value())
                          : fmt::format("{} (pid {})", base::printable(command, kMost), pid.value());
-}
-
-OutputFile::OutputFile(std::string path) : path_{std::move(path)} {
-  if (path_ == "-") {
-    return;
-  }
-  const auto& place = place_.emplace(base::Place::behind(path_));
-  struct stat facts {};
-  if (::fstatat(place.directory.fd(), place.name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
-      (S_ISCHR(facts.st_mode) || S_ISFIFO(facts.st_mode))) {  // /dev/null: must not be replaced
-    device_.reset(::openat(place.directory.fd(), place.name.c_str(),
-                           O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
-    if (!device_.valid()) {
-      throw base::SystemError{path_, errno};
-    }
-    return;
-  }
-  file_.emplace(place);
-}
-
-void OutputFile::write(std::string_view text) {
-  const int fd = file_ ? file_->fd() : device_.valid() ? device_.get() : STDOUT_FILENO;
-  base::write_all(fd, text, fd == STDOUT_FILENO ? "standard output" : path_);
-}
-
-void OutputFile::complete() {
-  if (!file_) {
-    return;
-  }
-  constexpr mode_t kReadable = 0644;
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  if (::fchmod(file_->fd(), kReadable & ~mask) != 0) {
-    throw base::SystemError{path_, errno};
-  }
-  file_->take_place();
 }
 
 }  // namespace pyinject::cli

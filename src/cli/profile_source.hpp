@@ -2,8 +2,6 @@
 #pragma once
 
 #include "cli/verb_options.hpp"
-#include "pyinject/base/directory.hpp"
-#include "pyinject/base/unique_fd.hpp"
 #include "pyinject/report/profile.hpp"
 
 #include <optional>
@@ -56,21 +54,5 @@ class Reporter;
 [[nodiscard]] std::string page_facts(const report::Profile& profile, bool live);
 // "python3 shop.py (pid 4711)", of a process that may end.
 [[nodiscard]] std::string title_of_process(base::Pid pid);
-
-// Where a result goes: a file, which appears under its name when it is complete, or, for "-",
-// standard output. All functions throw base::Error.
-class OutputFile {
- public:
-  explicit OutputFile(std::string path);
-  void write(std::string_view text);
-  // Without it, the file does not appear.
-  void complete();
-
- private:
-  std::string path_;
-  std::optional<base::Place> place_;  // nullopt: standard output
-  std::optional<base::NewFile> file_{};
-  base::UniqueFd device_{};  // or a pipe: written as it is
-};
 
 }  // namespace pyinject::cli
