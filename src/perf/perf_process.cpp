@@ -69,6 +69,10 @@ PerfProcess::PerfProcess(RecordCommand command) {
   auto [ack_read, ack_write] = make_pipe();
   auto [error_read, error_write] = make_pipe();
   const base::UniqueFd nothing{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  std::vector<int> kept{command_read.get(), ack_read.get(), ack_write.get()};
+  if (!command.own_recorder) {  // which completes its file when the other end closes
+    kept.push_back(command_write.get());
+  }
   command.control_fd = command_read.get();
   command.ack_fd = ack_write.get();
   child_ = std::make_unique<base::Child>(base::ChildOptions{
@@ -80,7 +84,7 @@ PerfProcess::PerfProcess(RecordCommand command) {
       .stdin_fd = nothing.get(),
       .stdout_fd = -1,
       .stderr_fd = error_write.get(),
-      .keep = {command_read.get(), command_write.get(), ack_read.get(), ack_write.get()}});
+      .keep = std::move(kept)});
   // NOLINTBEGIN(cppcoreguidelines-prefer-member-initializer): each has its other end in a local
   commands_ = std::move(command_write);
   acks_ = std::move(ack_read);

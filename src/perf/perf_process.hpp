@@ -84,7 +84,8 @@ class PerfProcess {
   bool poll_once(base::Deadline deadline, int interrupt, int ack);
 
   // Kept open until perf exits, here and in perf itself: if its control channel closes while it
-  // records, perf stops with status 234 and loses samples.
+  // records, perf stops with status 234 and loses samples. This tool's own recorder completes its
+  // file instead.
   base::UniqueFd commands_;
   base::UniqueFd acks_;
   base::UniqueFd errors_;

@@ -231,7 +231,7 @@ void Recorder::take_commands() {
   std::array<char, 4096> buffer{};
   const ssize_t got = ::read(options_.commands, buffer.data(), buffer.size());
   if (got <= 0) {
-    return;  // the tool has ended: SIGINT comes
+    return;
   }
   commands_.append(buffer.data(), static_cast<std::size_t>(got));
   auto& events = events_.events();
@@ -329,7 +329,9 @@ int Recorder::run() {
     if ((polled[1].revents & POLLIN) != 0) {
       take_commands();
     } else if (polled[1].revents != 0) {
-      polled[1].fd = -1;
+      // The tool has ended. The kernel sends no SIGINT if this program's file has capabilities:
+      // prctl(2), PR_SET_PDEATHSIG.
+      stopped_ = true;
     }
     take_records();
   }
