@@ -13,6 +13,8 @@
 #include "cli/reporter.hpp"
 #include "cli/terminal.hpp"
 #include "procfs/cmdline.hpp"
+#include "procfs/own_rights.hpp"
+#include "procfs/status.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
@@ -57,12 +59,21 @@ constexpr int kRecordedFrequency = 199;  // no multiple of the usual timers
 constexpr int kMostRecordedFrequency = 10'000;
 constexpr std::string_view kDefaultFile = "perf.data";
 
+// Otherwise perf may have capabilities that this program lacks (docs/rights.md). This program
+// starts to record sooner than perf.
+bool may_open_all_events() {
+  const auto own = procfs::read_status(base::Pid{::getpid()});
+  return own && procfs::holds(own->effective_capabilities, procfs::Capability::kPerfmon);
+}
+
 record::RecordPlan recording_of(const ParsedWords& parsed, record::Targets targets) {
   record::RecordPlan record;
   record.targets = std::move(targets);
   record.strict = !record.whole_system();
   record.perf = search_recorder(parsed);
-  record.perf.recorder = perf::RecorderChoice::kOwnUnlessNamed;  // it starts in half the time
+  if (may_open_all_events()) {
+    record.perf.recorder = perf::RecorderChoice::kOwnUnlessNamed;
+  }
   record.names_beside = true;  // they go with the file
   record.flags = parsed.flags;
   record.flags.lines = true;

@@ -9,6 +9,7 @@
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
+#include "support/stand_in_perf.hpp"
 #include "support/temp_dir.hpp"
 #include "support/until_worked.hpp"
 
@@ -21,6 +22,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -263,6 +265,43 @@ TEST_F(OwnRecorderOfOne, LeavesAFileWhenItIsKilled) {
   }
 }
 
+// Where no signal says so: the tool's file has capabilities, and its user is not root.
+TEST_F(OwnRecorderOfOne, CompletesItsFileWhenTheToolIsGone) {
+  const PythonProcess target{python(), "print('ready', flush=True)\ninput()"};
+  ChildProcess recorder{{tool(), "perf-record", "-p", std::to_string(target.pid().value()), "-e",
+                         "cpu-clock", "-o", path_of("data"), "--control", "fd:0,1"}};
+  recorder.write("ping\n");
+  EXPECT_EQ(recorder.read_line(base::Deadline::after(kPatience)), "ack") << recorder.err();
+  recorder.close_stdin();
+  EXPECT_EQ(recorder.wait(base::Deadline::after(kPatience)), ExitStatus{}) << recorder.err();
+  const auto header = run({"perf", "report", "--header-only", "-i", path_of("data")});
+  EXPECT_THAT(header.out, HasSubstr("# event : name = cpu-clock, ")) << header.err;
+}
+
+// A perf on PATH can have capabilities of its own (docs/rights.md).
+TEST_F(OwnRecorderOfOne, DrawsPicturesUnlessPerfMayHaveMoreRights) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "needs root, to have the rights and to drop them";
+  }
+  ServedTree tree{python()};
+  const TempDir directory;
+  (void)stand_in_perf(directory, fmt::format("echo >{}\nexec $PERF \"$@\"\n", path_of("ran")));
+  const auto draw = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {tool(), "flamegraph", tree.pid(), "-d", "1", "--engine",
+                               "trampoline", "-o", path_of("page.html")});
+    ChildOptions options;
+    options.env["PATH"] = directory.path().string() + ":" + std::getenv("PATH");
+    options.unset = {"PERF"};
+    (void)run(words, {.child = options, .input = {}, .deadline = kPatience});
+  };
+  draw({});
+  EXPECT_TRUE(std::filesystem::exists(path_of("page.html")));
+  EXPECT_FALSE(std::filesystem::exists(path_of("ran")));
+  // Whether perf may record is the machine's.
+  draw({"setpriv", "--bounding-set=-cap_38,-sys_admin", "--inh-caps=-cap_38,-sys_admin"});
+  EXPECT_TRUE(std::filesystem::exists(path_of("ran")));
+}
+
 TEST_F(OwnRecorderOfOne, LeavesAFileWhenTheDiskIsFull) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "mounting needs root";
@@ -294,32 +333,21 @@ print('ready', flush=True)
 input()
 )"};
   const auto record = [&](const std::string& shell, const std::string& pages) {
-    const auto result = run({"sh",
-                             "-c",
-                             shell + " \"$@\"",
-                             "sh",
-                             tool(),
-                             "record",
-                             "-p",
-                             std::to_string(target.pid().value()),
-                             "--engine",
-                             "bpf",
-                             "--recorder",
-                             "own",
-                             "-e",
-                             "cpu-clock",
-                             "-m",
-                             pages,
-                             "-o",
-                             path_of("data"),
-                             "--",
-                             "true"});
+    std::vector<std::string> words{"sh", "-c", shell + " \"$@\"", "sh", tool(), "record"};
+    words.insert(words.end(), {"-p", std::to_string(target.pid().value()), "--engine", "bpf"});
+    words.insert(words.end(), {"--recorder", "own", "-e", "cpu-clock", "-m", pages});
+    words.insert(words.end(), {"-o", path_of("data"), "--", "true"});
+    const auto result = run(words);
     EXPECT_EQ(result.status, (ExitStatus{.code = 125})) << result.err;
     EXPECT_FALSE(std::filesystem::exists(path_of("data")));
     return result.err;
   };
-  EXPECT_THAT(record("ulimit -n 90; exec", "128"), HasSubstr("descriptor for each thread"));
-  if (::geteuid() == 0) {
+  // More than the tool needs for itself, fewer than 100 for each processor.
+  const auto descriptors = 60 + 15 * ::sysconf(_SC_NPROCESSORS_ONLN);
+  EXPECT_THAT(record(fmt::format("ulimit -n {}; exec", descriptors), "128"),
+              HasSubstr("descriptor for each thread"));
+  // At -1 there is no limit.
+  if (::geteuid() == 0 && contents_of("/proc/sys/kernel/perf_event_paranoid") >= "0") {
     EXPECT_THAT(record("exec setpriv --bounding-set -ipc_lock prlimit --memlock=0", "512M"),
                 HasSubstr("exceeds kernel.perf_event_mlock_kb"));
   }
