@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "perf/tracefs.hpp"
 #include "perfdata/byte_writer.hpp"
+#include "perfdata/corrected_header.hpp"
 #include "perfdata/identity.hpp"
 #include "perfdata/record.hpp"
 #include "pyinject/base/error.hpp"
@@ -61,13 +62,23 @@ sigset_t ending_signals() {
   return set;
 }
 
+// By which records tell their event.
+std::vector<perfdata::Event> identities(std::span<const OpenEvent> events) {
+  std::vector<perfdata::Event> result;
+  for (const auto& event : events) {
+    result.push_back({.attr = event.attr, .raw = {}, .ids = event.ids});
+  }
+  return result;
+}
+
 class Recorder {
  public:
   Recorder(const Options& options, OpenEvents events, std::span<const std::string> command_line)
       : options_{options},
         events_{std::move(events)},
         command_line_{command_line},
-        file_{options.output} {
+        file_{options.output},
+        identities_{identities(events_.events())} {
     if (options.compression != 0) {
       compressor_.emplace(options.compression);
     }
@@ -82,8 +93,9 @@ class Recorder {
   // False: there was nothing.
   bool take_records();
   void tell_losses();
-  void look_at(Ring::Pieces pieces);
-  void look_at_mapping(Bytes record);
+  void take(Bytes records);
+  [[nodiscard]] Bytes corrected(Bytes record, const perf_event_header& header);
+  void write(Bytes records);
   void take_commands();
   void obey(std::string_view command, std::vector<bool>& enabled);
   void list_events(bool with_types) const;
@@ -93,6 +105,10 @@ class Recorder {
   std::span<const std::string> command_line_;
   DataFile file_;
   std::optional<Compressor> compressor_{};
+  std::vector<perfdata::Event> identities_;
+  perfdata::EventIndex index_{identities_};
+  std::vector<std::byte> joined_;  // both pieces of a ring
+  std::vector<std::byte> copy_;
   RecordedFiles files_;
   perfdata::ClockData clocks_;
   std::uint64_t samples_ = 0;
@@ -122,49 +138,61 @@ void Recorder::begin() {
   }
 }
 
-void Recorder::look_at_mapping(Bytes record) {
-  perf_event_header header{};
-  std::memcpy(&header, record.data(), sizeof header);
-  if (const auto mapping =
-          perfdata::parse_mapping({.type = header.type, .misc = header.misc, .bytes = record})) {
-    files_.add(*mapping);
+void Recorder::write(Bytes records) {
+  if (compressor_ && !records.empty()) {
+    compressor_->write(records, file_);
+  } else {
+    file_.write(records);
   }
 }
 
-// Counts samples, and notes their times and the mapped files. The kernel aligns records to 8 bytes,
-// so that no number is in both pieces.
-void Recorder::look_at(Ring::Pieces pieces) {
-  const auto first = pieces[0];
-  const auto second = pieces[1];
-  const std::size_t size = first.size() + second.size();
-  const auto at = [&](std::size_t offset) {
-    return offset < first.size() ? first.data() + offset : second.data() + (offset - first.size());
-  };
-  std::vector<std::byte> whole;
-  for (std::size_t offset = 0; offset + sizeof(perf_event_header) <= size;) {
-    perf_event_header header{};
-    std::memcpy(&header, at(offset), sizeof header);
-    if (header.size < sizeof header || header.size > size - offset) {
-      return;
-    }
-    if (header.type == PERF_RECORD_SAMPLE && header.size >= kTimeInSample + sizeof last_time_) {
-      std::uint64_t time = 0;
-      std::memcpy(&time, at(offset + kTimeInSample), sizeof time);
-      first_time_ = samples_ == 0 ? time : std::min(first_time_, time);
-      last_time_ = std::max(last_time_, time);
-      ++samples_;
-    } else if (header.type == PERF_RECORD_MMAP2 && options_.build_ids) {
-      whole.resize(header.size);
-      const auto head = std::min<std::size_t>(
-          header.size, offset < first.size() ? first.size() - offset : header.size);
-      std::memcpy(whole.data(), at(offset), head);
-      if (head < header.size) {
-        std::memcpy(whole.data() + head, second.data(), header.size - head);
-      }
-      look_at_mapping(whole);
-    }
-    offset += header.size;
+// Returns RECORD, or a correct copy of it.
+Bytes Recorder::corrected(Bytes record, const perf_event_header& header) {
+  const perfdata::Record found{.type = header.type, .misc = header.misc, .bytes = record};
+  if (const auto correct = perfdata::corrected_header(found, identities_, index_)) {
+    copy_.assign(record.begin(), record.begin() + correct->size);
+    std::memcpy(copy_.data(), &*correct, sizeof *correct);
+    return copy_;
   }
+  return record;
+}
+
+// Writes them with correct headers, counts samples, and notes their times and the mapped files.
+void Recorder::take(Bytes records) {
+  std::size_t written = 0;
+  perf_event_header header{};
+  for (std::size_t offset = 0; offset + sizeof header <= records.size(); offset += header.size) {
+    std::memcpy(&header, &records[offset], sizeof header);
+    if (header.size < sizeof header || header.size > records.size() - offset) {
+      break;
+    }
+    const auto record = records.subspan(offset, header.size);
+    if (header.type == PERF_RECORD_SAMPLE) {
+      if (record.size() >= kTimeInSample + sizeof last_time_) {
+        std::uint64_t time = 0;
+        std::memcpy(&time, &record[kTimeInSample], sizeof time);
+        first_time_ = samples_ == 0 ? time : std::min(first_time_, time);
+        last_time_ = std::max(last_time_, time);
+        ++samples_;
+      }
+      continue;
+    }
+    const auto correct = corrected(record, header);
+    if (correct.data() != record.data()) {
+      write(records.subspan(written, offset - written));
+      write(correct);
+      written = offset + header.size;
+    }
+    if (header.type == PERF_RECORD_MMAP2 && options_.build_ids) {
+      perf_event_header head{};
+      std::memcpy(&head, correct.data(), sizeof head);
+      if (const auto mapping =
+              perfdata::parse_mapping({.type = head.type, .misc = head.misc, .bytes = correct})) {
+        files_.add(*mapping);
+      }
+    }
+  }
+  write(records.subspan(written));
 }
 
 bool Recorder::take_records() {
@@ -175,13 +203,12 @@ bool Recorder::take_records() {
       continue;
     }
     any = true;
-    look_at(pieces);
-    for (const auto piece : pieces) {
-      if (compressor_) {
-        compressor_->write(piece, file_);
-      } else {
-        file_.write(piece);
-      }
+    if (pieces[1].empty()) {
+      take(pieces[0]);
+    } else {
+      joined_.assign(pieces[0].begin(), pieces[0].end());
+      joined_.insert(joined_.end(), pieces[1].begin(), pieces[1].end());
+      take(joined_);
     }
     ring.release();
   }

@@ -228,6 +228,36 @@ TEST_F(OwnRecorderOfOne, CompressesRecords) {
   }
 }
 
+// The kernel makes such records too long for the second of two recordings, and puts leftovers of
+// the ring at their ends: docs/kernel-notes.md.
+TEST_F(OwnRecorderOfOne, RecordsBpfProgramsThatOthersLoad) {
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+    GTEST_SKIP() << lacks;
+  }
+  ServedTree tree{python()};
+  const auto recording = [&](const std::string& name) {
+    return std::vector<std::string>{"-a", "--engine",   "bpf", "--recorder", "own",
+                                    "-e", "cpu-clock",  "-F",  "999",        "-m",
+                                    "4",  "--keep-raw", "-o",  path_of(name)};
+  };
+  RunningRecord first{recording("first")};
+  RunningRecord second{recording("second")};
+  tree.serve(10, std::chrono::milliseconds{50});  // fills the rings several times
+  const auto loads = run({tool(), "record", "-p", tree.pid(), "--engine", "bpf", "--recorder",
+                          "own", "-e", "cpu-clock", "-o", path_of("data"), "--", "true"});
+  EXPECT_EQ(loads.status, ExitStatus{}) << loads.err;
+  EXPECT_EQ(second.finish(), ExitStatus{}) << second.child().err();
+  EXPECT_EQ(first.finish(), ExitStatus{}) << first.child().err();
+  for (const auto& perf : perfs_that_read("perf")) {
+    for (const auto* const name : {"first.raw", "second.raw"}) {
+      const auto read = run({perf, "script", "--show-bpf-events", "-i", path_of(name)});
+      EXPECT_EQ(read.status, ExitStatus{}) << perf << ": " << read.err;
+      EXPECT_THAT(read.out, HasSubstr("PERF_RECORD_KSYMBOL addr ")) << perf;
+      EXPECT_THAT(read.out, HasSubstr("PERF_RECORD_BPF_EVENT type 1, ")) << perf;
+    }
+  }
+}
+
 // The recorder that TOOL has started; 0: none.
 pid_t recorder_of(base::Pid tool) {
   const auto children = run({"ps", "-o", "pid=,args=", "--ppid", std::to_string(tool.value())});
