@@ -8,6 +8,7 @@
 #include "perfdata/corrected_header.hpp"
 #include "perfdata/identity.hpp"
 #include "perfdata/record.hpp"
+#include "procfs/kernel_code.hpp"
 #include "pyinject/base/error.hpp"
 #include "recorder/attributes.hpp"
 #include "recorder/compressor.hpp"
@@ -23,9 +24,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -110,6 +113,11 @@ class Recorder {
   std::vector<std::byte> joined_;  // both pieces of a ring
   std::vector<std::byte> copy_;
   RecordedFiles files_;
+  Synthesis synthesis_{perfdata::sample_id_size(events_.events().front().attr), files_,
+                       options_.chains == Options::Chains::kCopiedStacks,
+                       [this](Bytes record) { file_.write(record); }};
+  // Takes 40 ms; the first samples need not wait for it. Invalid: in the file.
+  std::future<procfs::KernelCode> kernel_;
   perfdata::ClockData clocks_;
   std::uint64_t samples_ = 0;
   std::uint64_t first_time_ = 0;
@@ -125,11 +133,9 @@ void Recorder::begin() {
                .wall_time = base::now_by(CLOCK_REALTIME),
                .clock_time = base::now_by(*options_.clock)};
   }
-  Synthesis synthesis{perfdata::sample_id_size(events_.events().front().attr), files_,
-                      options_.chains == Options::Chains::kCopiedStacks,
-                      [this](Bytes record) { file_.write(record); }};
-  synthesis.kernel();
-  synthesis.processes(options_.cgroup ? std::vector<pid_t>{} : options_.pids);
+  // Without another thread, get() runs it.
+  kernel_ = std::async(std::launch::async | std::launch::deferred, procfs::read_kernel_code);
+  synthesis_.processes(options_.cgroup ? std::vector<pid_t>{} : options_.pids);
   file_.flush();
   if (!options_.begins_disabled) {
     for (auto& event : events_.events()) {
@@ -212,12 +218,18 @@ bool Recorder::take_records() {
     }
     ring.release();
   }
-  if (any) {
+  if (kernel_.valid() && kernel_.wait_for(std::chrono::seconds{0}) != std::future_status::timeout) {
+    synthesis_.kernel(kernel_.get());
+  }
+  if (any && !kernel_.valid()) {
     // Readers sort the records up to here: all later ones are younger than those of the round
-    // before (linux, tools/perf/util/ordered-events.c).
+    // before (linux, tools/perf/util/ordered-events.c). Before they look at the first, they must
+    // know the kernel's code.
     const perf_event_header round{
         .type = perfdata::kFinishedRound, .misc = 0, .size = sizeof(perf_event_header)};
     file_.write(std::as_bytes(std::span{&round, 1}));
+  }
+  if (any) {
     file_.flush();
   }
   return any;
@@ -306,6 +318,9 @@ void Recorder::tell_losses() {
 void Recorder::finish() {
   for (auto& event : events_.events()) {
     OpenEvents::set(event, false);
+  }
+  if (kernel_.valid()) {
+    synthesis_.kernel(kernel_.get());
   }
   while (take_records()) {
   }

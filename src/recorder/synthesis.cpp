@@ -2,7 +2,6 @@
 
 #include "perfdata/byte_writer.hpp"
 #include "perfdata/record_writer.hpp"
-#include "procfs/kernel_code.hpp"
 #include "procfs/maps.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
@@ -56,8 +55,7 @@ void Synthesis::kernel_code(std::uint64_t begin, std::uint64_t size, std::uint64
   write_(record_);
 }
 
-void Synthesis::kernel() {
-  const auto code = procfs::read_kernel_code();
+void Synthesis::kernel(const procfs::KernelCode& code) {
   if (code.begin == 0) {
     return;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "perfdata/record.hpp"
+#include "procfs/kernel_code.hpp"
 #include "recorder/recorded_files.hpp"
 
 #include <cstddef>
@@ -24,8 +25,8 @@ class Synthesis {
             std::function<void(perfdata::Bytes)> write)
       : sample_id_{sample_id}, files_{files}, data_{data}, write_{std::move(write)} {}
 
-  // Nothing if the kernel hides its addresses.
-  void kernel();
+  // CODE as read by procfs::read_kernel_code(): nothing if the kernel hides its addresses.
+  void kernel(const procfs::KernelCode& code);
   // Empty: all processes.
   void processes(const std::vector<pid_t>& pids);
 
