@@ -119,34 +119,41 @@ Perf find_installed(const PerfSearch& search, base::Deadline deadline, bool& mis
     throw base::Error{fmt::format("perf: '{} version' ({}) did not print a perf version ({}): {}",
                                   path, origin, base::describe(*run.status), kPackages)};
   }
-  auto perf = parse_version(path, run.output);
-  perf.installed = path;
-  return perf;
+  return parse_version(path, run.output);
 }
 
 }  // namespace
 
 Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
-  Perf own{.path = search.own, .own = true};
   const bool named = search.option || !search.environment.value_or("").empty();
-  if (search.recorder == RecorderChoice::kOwnUnlessNamed && !named) {
-    return own;
+  if (search.recorder != RecorderChoice::kOwn &&
+      (search.recorder != RecorderChoice::kOwnUnlessNamed || named)) {
+    bool missing = false;
+    try {
+      return find_installed(search, deadline, missing);
+    } catch (const base::Error&) {
+      if (search.recorder != RecorderChoice::kPerfOrOwn || !missing) {
+        throw;
+      }
+    }
   }
-  bool missing = false;
+  return {.path = search.own, .own = true};
+}
+
+std::optional<Perf> locate_reader(const Perf& recorder, const PerfSearch& search,
+                                  base::Deadline deadline) {
+  if (!recorder.own) {
+    return recorder;
+  }
+  if (search.recorder == RecorderChoice::kOwnUnlessNamed) {
+    return std::nullopt;
+  }
   try {
-    auto perf = find_installed(search, deadline, missing);
-    if (search.recorder != RecorderChoice::kOwn) {
-      return perf;
-    }
-    own.installed = perf.installed;
+    bool missing = false;
+    return find_installed(search, deadline, missing);
   } catch (const base::Error&) {
-    const bool may_lack = search.recorder == RecorderChoice::kOwn ||
-                          (search.recorder == RecorderChoice::kPerfOrOwn && missing);
-    if (!may_lack) {
-      throw;
-    }
+    return std::nullopt;
   }
-  return own;
 }
 
 std::string explain_record_failure(base::ExitStatus status, std::string_view errors) {

@@ -95,7 +95,7 @@ Processed RecordedOutput::weave(const std::string& path, bool last, bool unfinis
        .begun_at = observations_.begun_at(),
        .ended_at = last ? observations_.ended_at() : 0,
        .gaps = observations_.gaps(last),
-       .perf = perf_.installed,
+       .perf = reader_ ? reader_->path : std::string{},
        .names_beside = plan_.names_beside,
        .lost = lost_with_completion(),
        .interrupted = [this] { return interruption_.take(); },
@@ -125,8 +125,8 @@ RecordSummary RecordedOutput::summarize() {
       .elapsed = observations_.elapsed(),
       .targets = stats.activated,
       .maps = observations_.maps(),
-      .without_perf = perf_.installed.empty(),
-      .no_inline = perf::lacks_addr2line(perf_),
+      .without_perf = !reader_,
+      .no_inline = reader_ && perf::lacks_addr2line(*reader_),
       .counters = several ? stats.summary() : std::string{}};
   engine_.summarize(summary);
   engine_.observer().finished(summary);

@@ -1,6 +1,7 @@
 // The files of a recording, from perf's end to the summary.
 #pragma once
 
+#include "pyinject/base/deadline.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/record/plan.hpp"
@@ -30,7 +31,7 @@ class RecordedOutput {
                  const targets::Manager& manager, const Roster& roster, Observations& observations,
                  Interruption& interruption, base::Logger& logger)
       : plan_{plan},
-        perf_{perf},
+        reader_{perf::locate_reader(perf, plan.perf, base::Deadline::after(kPerfAnswers))},
         run_{run},
         engine_{engine},
         manager_{manager},
@@ -54,7 +55,7 @@ class RecordedOutput {
   [[nodiscard]] RecordSummary summarize();
 
   const RecordPlan& plan_;
-  const perf::Perf& perf_;
+  std::optional<perf::Perf> reader_;
   PerfRun& run_;
   Engine& engine_;
   const targets::Manager& manager_;

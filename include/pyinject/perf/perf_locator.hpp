@@ -18,8 +18,7 @@ struct Perf {
   std::string path;
   int major = 0;  // from `perf version`; 0: unknown
   int minor = 0;
-  bool own = false;            // PATH is this tool, which records by itself
-  std::string installed = {};  // the perf that reads the file on this machine; empty: there is none
+  bool own = false;  // PATH is this tool, which records by itself
 };
 
 // Who records.
@@ -42,9 +41,15 @@ struct PerfSearch {
 // Tries the option, then the environment, then `perf` on PATH, and asks it for its version. With
 // kPerfOrOwn, SEARCH.own takes its place if no perf is on PATH, or only a distribution's wrapper
 // without the package for the running kernel. Otherwise throws base::Error with the remedy if there
-// is no perf, or if it does not answer before the deadline. With kOwn that does not matter, nor
-// with kOwnUnlessNamed if none is named.
+// is no perf, or if it does not answer before the deadline. With kOwn it looks for none, nor with
+// kOwnUnlessNamed if none is named.
 [[nodiscard]] Perf locate_perf(const PerfSearch& search, base::Deadline deadline);
+
+// The perf that reads on this machine what RECORDER writes: itself, or the one that SEARCH finds;
+// nullopt: there is none (with kOwnUnlessNamed, none is looked for), or it does not answer before
+// the deadline.
+[[nodiscard]] std::optional<Perf> locate_reader(const Perf& recorder, const PerfSearch& search,
+                                                base::Deadline deadline);
 
 // perf 7 asks addr2line(1) for inlined functions: `perf report` and `perf script` of 7.2 are killed
 // by SIGPIPE at the first callchain if PATH has no addr2line, unless they get --no-inline.

@@ -52,7 +52,14 @@ TEST(LocatePerf, LooksForNoneIfTheToolCanRecord) {
   const auto own = locate_perf(search, soon());
   EXPECT_TRUE(own.own);
   EXPECT_EQ(own.path, "/path/of/tool");
-  EXPECT_EQ(own.installed, "");
+  EXPECT_FALSE(locate_reader(own, search, soon()));
+  search.recorder = RecorderChoice::kOwn;
+  const auto reader = locate_reader(locate_perf(search, soon()), search, soon());
+  ASSERT_TRUE(reader);
+  EXPECT_EQ(reader->path, "perf");
+  search.environment = "/nonexistent/b";
+  EXPECT_FALSE(locate_reader(own, search, soon()));
+  search.recorder = RecorderChoice::kOwnUnlessNamed;
   search.environment = "perf";
   EXPECT_EQ(locate_perf(search, soon()).path, "perf");
   search.option = "/nonexistent/a";
