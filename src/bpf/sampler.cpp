@@ -4,6 +4,7 @@
 
 #if PYINJECT_BPF
 
+#include "base/file.hpp"
 #include "bpf/cold_names.hpp"
 #include "bpf/greenlet_module.hpp"
 #include "bpf/libbpf_messages.hpp"
@@ -24,11 +25,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
@@ -41,19 +43,21 @@ namespace {
 constexpr int kMostAtOnce = 1024;
 constexpr std::chrono::seconds kColdNamesAgain{1};
 constexpr const char* kKernelTypes = "/sys/kernel/btf/vmlinux";
+constexpr std::size_t kMostTypes = std::size_t{64} << 20;  // distributions' have 5 to 10 MB
 
 struct RingDeleter {
   void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
 };
 using Ring = std::unique_ptr<ring_buffer, RingDeleter>;
 
-// Whether a program can access the sample directly (bpf_cast_to_kern_ctx, Linux 6.2).
+// Whether a program can access the sample directly (Linux 6.2): the kernel has a function of this
+// name. Searched for in the names of all types, in a fifth of the time that it takes to parse
+// these.
 bool kernel_casts() {
-  btf* const types = btf__load_vmlinux_btf();
-  const bool there =
-      types != nullptr && btf__find_by_name_kind(types, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC) > 0;
-  btf__free(types);
-  return there;
+  constexpr std::string_view kFunction{"\0bpf_cast_to_kern_ctx\0", 22};
+  const auto types = base::read_file(kKernelTypes, kMostTypes);
+  return types &&
+         ::memmem(types->data(), types->size(), kFunction.data(), kFunction.size()) != nullptr;
 }
 
 class LoadedSampler : public Sampler {
