@@ -65,7 +65,7 @@ constexpr auto kExportOptions = std::to_array<Option>({
     rows::kOffCpu.with("also record where threads wait"),
     rows::kWhat,
     rows::kEngine,
-    rows::kPerf,
+    rows::kPerfOfPicture,
     under("messages", rows::kStats),
 });
 

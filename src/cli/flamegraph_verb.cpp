@@ -50,7 +50,7 @@ constexpr auto kFlamegraphOptions = std::to_array<Option>({
     rows::kOffCpu,
     {"--wall", "draw CPU time and waits in one graph, too; implies --off-cpu"},
     rows::kEngine,
-    rows::kPerf,
+    rows::kPerfOfPicture,
     under("output", rows::kInput),
     {"-o, --output F", "the HTML file (default: flamegraph.html); - for stdout", Completed::kFiles},
     {"--diff OLD",

@@ -175,6 +175,7 @@ ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
   take_target_word(parsed);
   auto targets = parse_targets(parsed);
   if (std::holds_alternative<record::Launched>(targets)) {
+    auto file = parse_file(verb, parsed);
     for (const auto* const option : {"children", "duration", "freq", "off-cpu", "engine", "what"}) {
       if (parsed.has(option)) {
         throw CommandLineError{
@@ -183,7 +184,7 @@ ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
             record::kUsage};
       }
     }
-    return {.file = parse_file(verb, parsed), .record = {}};
+    return {.file = std::move(file), .record = {}};
   }
   if (!parsed.split.command.empty() || parsed.has("input")) {
     throw CommandLineError{fmt::format("{}: give either FILE or processes to record", verb.name),

@@ -50,7 +50,7 @@ constexpr auto kServeOptions = std::to_array<Option>({
     rows::kCgroup,
     under("how", rows::kFreq),
     rows::kEngine,
-    rows::kPerf,
+    rows::kPerfOfPicture,
     under("access", {"--listen A",
                      "the address (default: 127.0.0.1:6060). If other machines can connect, "
                      "--token-file is needed. A unix socket has mode 0600"}),

@@ -38,6 +38,8 @@ inline constexpr Option kEngine{"--engine E",
                                 engine_words};
 inline constexpr Option kPerf{"--perf PATH", "the perf to run (else $PERF, else the one on PATH)",
                               Completed::kFiles};
+inline constexpr Option kPerfOfPicture =
+    kPerf.with("record with this perf (else $PERF, else without)");
 inline constexpr Option kPerfOfCache = kPerf.with("the perf whose build-id cache is used");
 inline constexpr Option kFreq{"-F, --freq HZ", "samples per second and CPU (default: 199)"};
 inline constexpr Option kDuration{"-d, --duration SEC", "how long to record (default: 10)"};

@@ -72,6 +72,7 @@ constexpr auto kWrong = std::to_array<Wrong>({
     {"why -d 5 -- python3 x.py", "a launched command is recorded whole"},
     {"why --", "no command after '--'"},
     {"flamegraph -- python3 x.py", "perf-pyinject why -o page.html -- COMMAND"},
+    {"flamegraph -d 5 -- python3 x.py", "perf-pyinject why -o page.html -- COMMAND"},
     {"flamegraph a.data b.data", "give one FILE"},
     {"why 4711 -u root", "a PID cannot be combined"},
     {"join", "perf-pyinject join PERF_PID"},
