@@ -234,9 +234,10 @@ std::vector<ScreenLine> LiveView::lines(const Profile& profile, const SessionFac
                                         Size size) {
   std::vector<ScreenLine> lines;
   const auto numbers = fmt::format(
-      "  CPU {:.0f}%  GIL {:.0f}%  {}{:.0f} s  {}  {}", 100 * profile.share(),
-      100 * profile.gil_share(), facts.lost == 0 ? "" : fmt::format("{} lost  ", facts.lost),
-      seconds_of(profile.length()), base::counted(profile.samples(), "sample"),
+      "  CPU {:.0f}%  {}{}{:.0f} s  {}  {}", 100 * profile.share(),
+      profile.has_gil() ? fmt::format("GIL {:.0f}%  ", 100 * profile.gil_share()) : "no GIL  ",
+      facts.lost == 0 ? "" : fmt::format("{} lost  ", facts.lost), seconds_of(profile.length()),
+      base::counted(profile.samples(), "sample"),
       facts.bpf ? fmt::format("{} Hz", facts.frequency) : "no BPF");
   const auto room = size.columns - std::min(size.columns, numbers.size());
   lines.push_back({.text = target_of(facts, room) + numbers, .style = Style::kTitle});
@@ -260,7 +261,7 @@ std::vector<ScreenLine> LiveView::lines(const Profile& profile, const SessionFac
   if (help_) {
     add_help(lines);
   } else {
-    const auto columns = columns_for(size.columns, order_, facts.bpf);
+    const auto columns = columns_for(size.columns, order_, facts.bpf, profile.has_gil());
     const auto heading = heading_of(order_, columns) + std::string{name_of(view_).heading};
     lines.push_back({.text = heading, .style = Style::kHeading});
     const std::size_t around = lines.size() + 1;

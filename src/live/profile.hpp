@@ -85,6 +85,8 @@ class Profile {
   void name(sample::Code code) { names_.add(std::move(code)); }
   void name_thread(std::uint32_t pid, std::uint32_t tid, std::string name);
   void name_process(std::uint32_t pid, std::string name);
+  // Whether any of the processes has a GIL: free-threaded builds have none.
+  void set_has_gil(bool any) { has_gil_ = any; }
   // Several numbers, those of its instructions, have the same name: they share a row.
   void name_c_function(std::uint64_t number, std::string name);
   // IN_GREENLET: it counts for a greenlet if it has no task, which may use greenlets. C_FUNCTION:
@@ -112,6 +114,7 @@ class Profile {
   // Use of CPUs in the same time as in the tables.
   [[nodiscard]] double share() const { return share_of_processes(&Row::self); }
   [[nodiscard]] double gil_share() const { return share_of_processes(&Row::gil); }
+  [[nodiscard]] bool has_gil() const { return has_gil_; }
   [[nodiscard]] Uses uses() const;
 
  private:
@@ -178,6 +181,7 @@ class Profile {
   std::uint64_t added_ = 0;  // stacks
   std::chrono::nanoseconds length_{};
   bool since_start_ = false;
+  bool has_gil_ = true;
 };
 
 }  // namespace pyinject::live

@@ -58,9 +58,11 @@ std::string incompleteness(const Profile& profile, const SessionFacts& facts) {
 
 std::string to_text(const Profile& profile, const TableOptions& options) {
   const auto table = profile.table(options);
-  auto text = fmt::format("{} {}\n", heading_of({}, Columns{}), name_of(options.view).heading);
+  Columns columns;
+  columns.gil = profile.has_gil();
+  auto text = fmt::format("{} {}\n", heading_of({}, columns), name_of(options.view).heading);
   for (const auto& row : table.rows) {
-    text += fmt::format("{} {}{}{}\n", numbers_of(row, Columns{}, false), base::printable(row.name),
+    text += fmt::format("{} {}{}{}\n", numbers_of(row, columns, false), base::printable(row.name),
                         row.place.empty() ? "" : "  ", place_of(options.view, row));
   }
   if (table.left_out > 0) {
@@ -77,6 +79,10 @@ Json uses_json(const Uses& uses) {
     json[std::string{sample::kUseFacts.at(use).name}] = uses.at(use);
   }
   return json;
+}
+
+Json gil_json(const Profile& profile, double share) {
+  return profile.has_gil() ? Json(share) : Json(nullptr);
 }
 
 Json waits_json(const Waits& waits) {
@@ -106,7 +112,7 @@ std::string to_json(const Profile& profile, const SessionFacts& facts) {
             {"lost", facts.lost},
             {"stacks", std::move(stacks)},
             {"cpu", profile.share()},
-            {"gil", profile.gil_share()}};
+            {"gil", gil_json(profile, profile.gil_share())}};
   if (facts.bpf) {
     json["uses"] = uses_json(profile.uses());
   }
@@ -130,7 +136,7 @@ std::string to_json(const Profile& profile, const SessionFacts& facts) {
       one["total"] = row.total;
       one["self_seconds"] = seconds_of(row.self_time);
       one["total_seconds"] = seconds_of(row.total_time);
-      one["gil"] = row.gil;
+      one["gil"] = gil_json(profile, row.gil);
       if (facts.bpf) {
         one["uses"] = uses_json(row.uses);
       }

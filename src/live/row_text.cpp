@@ -77,7 +77,7 @@ std::string cut_start(std::string_view text, std::size_t columns) {
 
 }  // namespace
 
-Columns columns_for(std::size_t width, Order order, bool uses) {
+Columns columns_for(std::size_t width, Order order, bool uses, bool gil) {
   constexpr std::size_t kLeastName = 48;
   Columns columns{.wait = false, .mostly = false, .gil = false, .trend = false, .times = false};
   auto needed = kLeastName + 15;  // SELF% and TOTAL%
@@ -96,6 +96,7 @@ Columns columns_for(std::size_t width, Order order, bool uses) {
       columns.*each.shown = true;
     }
   }
+  columns.gil = columns.gil && gil;
   return columns;
 }
 

@@ -27,8 +27,8 @@ struct Columns {
 };
 
 // Those that leave room for names on a screen of WIDTH columns, and that of ORDER. USES: the
-// samples tell for what a CPU is used.
-[[nodiscard]] Columns columns_for(std::size_t width, Order order, bool uses);
+// samples tell for what a CPU is used. GIL: a process has one.
+[[nodiscard]] Columns columns_for(std::size_t width, Order order, bool uses, bool gil);
 
 // The headings of COLUMNS. A star marks the one by which the rows are sorted.
 [[nodiscard]] std::string heading_of(std::optional<Order> order, const Columns& columns);

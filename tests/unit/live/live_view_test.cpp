@@ -73,6 +73,14 @@ TEST_F(LiveViewTest, ShowsFunctionsFirst) {
                     HasSubstr("outer\\x1b  /srv/app/b.py:20\n")));
 }
 
+TEST_F(LiveViewTest, ShowsNoSharesOfAGilThatNoProcessHas) {
+  profile.set_has_gil(false);
+  EXPECT_THAT(text({.columns = 120, .rows = 24}),
+              AllOf(HasSubstr("  CPU 50%  no GIL  3 lost"), Not(HasSubstr("GIL%"))));
+  EXPECT_THAT(to_text(profile, {}), Not(HasSubstr("GIL%")));
+  EXPECT_THAT(to_json(profile, {}), HasSubstr(R"("gil": null)"));
+}
+
 TEST_F(LiveViewTest, KeepsTheEndsOfPathsAndNames) {
   const auto shown = [](std::string_view name, std::size_t columns) {
     return name_and_place(name, "/srv/app/views/cart.py", 7, columns);
