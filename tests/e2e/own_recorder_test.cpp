@@ -250,7 +250,8 @@ TEST_F(OwnRecorderOfOne, RecordsBpfProgramsThatOthersLoad) {
   EXPECT_EQ(first.finish(), ExitStatus{}) << first.child().err();
   for (const auto& perf : perfs_that_read("perf")) {
     for (const auto* const name : {"first.raw", "second.raw"}) {
-      const auto read = run({perf, "script", "--show-bpf-events", "-i", path_of(name)});
+      const auto read = run({perf, "script", "--show-bpf-events", "--kallsyms",
+                             few_kernel_symbols(), "-i", path_of(name)});
       EXPECT_EQ(read.status, ExitStatus{}) << perf << ": " << read.err;
       EXPECT_THAT(read.out, HasSubstr("PERF_RECORD_KSYMBOL addr ")) << perf;
       EXPECT_THAT(read.out, HasSubstr("PERF_RECORD_BPF_EVENT type 1, ")) << perf;
