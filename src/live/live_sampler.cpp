@@ -219,8 +219,7 @@ bool LiveSampler::add(base::Pid pid, const python::Detection& detection) {
   waits_.add(target);
   uses_.add(target);
   names_.add(target);
-  any_gil_ = any_gil_ || target.has_gil;
-  profile_.set_has_gil(any_gil_);
+  profile_.note_gil(target.has_gil);
   return true;
 }
 

@@ -94,7 +94,6 @@ class LiveSampler {
 
   const SamplerOptions options_;
   Profile profile_;
-  bool any_gil_ = false;  // of the processes
   ThreadNames names_{profile_};
   UseJudge uses_;
   std::optional<KeptSamples> kept_;

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -85,8 +86,8 @@ class Profile {
   void name(sample::Code code) { names_.add(std::move(code)); }
   void name_thread(std::uint32_t pid, std::uint32_t tid, std::string name);
   void name_process(std::uint32_t pid, std::string name);
-  // Whether any of the processes has a GIL: free-threaded builds have none.
-  void set_has_gil(bool any) { has_gil_ = any; }
+  // A process that is sampled has a GIL or, a free-threaded build, none.
+  void note_gil(bool has) { any_gil_ = has || any_gil_.value_or(false); }
   // Several numbers, those of its instructions, have the same name: they share a row.
   void name_c_function(std::uint64_t number, std::string name);
   // IN_GREENLET: it counts for a greenlet if it has no task, which may use greenlets. C_FUNCTION:
@@ -114,7 +115,8 @@ class Profile {
   // Use of CPUs in the same time as in the tables.
   [[nodiscard]] double share() const { return share_of_processes(&Row::self); }
   [[nodiscard]] double gil_share() const { return share_of_processes(&Row::gil); }
-  [[nodiscard]] bool has_gil() const { return has_gil_; }
+  // Whether any of the processes has a GIL.
+  [[nodiscard]] bool has_gil() const { return any_gil_.value_or(true); }
   [[nodiscard]] Uses uses() const;
 
  private:
@@ -181,7 +183,7 @@ class Profile {
   std::uint64_t added_ = 0;  // stacks
   std::chrono::nanoseconds length_{};
   bool since_start_ = false;
-  bool has_gil_ = true;
+  std::optional<bool> any_gil_;  // nullopt: no process yet
 };
 
 }  // namespace pyinject::live

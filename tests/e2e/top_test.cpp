@@ -318,6 +318,26 @@ TEST_P(Top, GivesNoTimeToAFunctionThatSleepsWithoutBpf) {
   EXPECT_LT(own["main"], 0.05 * own["work"]) << table;
 }
 
+TEST(TopOfFreeThreaded, ShowsNoSharesOfAGil) {
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+    GTEST_SKIP() << lacks;
+  }
+  const auto found =
+      find_interpreter({.free_threaded = true, .only_read = true, .whole_matrix = true});
+  if (!found) {
+    GTEST_SKIP() << "no free-threaded interpreter";
+  }
+  const PythonProcess python{*found, kShares};
+  const auto top = run({tool(), "top", "--once", "--json", "-d", "1", "-p", pid_of(python)});
+  ASSERT_EQ(top.status, ExitStatus{}) << top.err;
+  const auto table = json::parse(top.out);
+  EXPECT_TRUE(table.at("gil").is_null()) << table;
+  EXPECT_FALSE(table.at("functions").empty()) << table;
+  for (const auto& row : table.at("functions")) {
+    EXPECT_TRUE(row.at("gil").is_null()) << row;
+  }
+}
+
 // Two threads: the first holds the GIL for four fifths of its time, the second for one fifth.
 TEST_P(Top, ShowsHowMuchOfItsTimeAThreadHoldsTheGil) {
   PythonOptions options;

@@ -74,11 +74,15 @@ TEST_F(LiveViewTest, ShowsFunctionsFirst) {
 }
 
 TEST_F(LiveViewTest, ShowsNoSharesOfAGilThatNoProcessHas) {
-  profile.set_has_gil(false);
+  profile.note_gil(false);
   EXPECT_THAT(text({.columns = 120, .rows = 24}),
               AllOf(HasSubstr("  CPU 50%  no GIL  3 lost"), Not(HasSubstr("GIL%"))));
   EXPECT_THAT(to_text(profile, {}), Not(HasSubstr("GIL%")));
   EXPECT_THAT(to_json(profile, {}), HasSubstr(R"("gil": null)"));
+  profile.note_gil(true);
+  EXPECT_THAT(text({.columns = 120, .rows = 24}), HasSubstr("  CPU 50%  GIL 50%  3 lost"));
+  profile.note_gil(false);
+  EXPECT_THAT(to_text(profile, {}), HasSubstr("GIL%"));
 }
 
 TEST_F(LiveViewTest, KeepsTheEndsOfPathsAndNames) {
