@@ -237,12 +237,13 @@ TEST_F(OwnRecorderOfOne, RecordsBpfProgramsThatOthersLoad) {
   ServedTree tree{python()};
   const auto recording = [&](const std::string& name) {
     return std::vector<std::string>{"-a", "--engine",   "bpf", "--recorder", "own",
-                                    "-e", "cpu-clock",  "-F",  "999",        "-m",
-                                    "4",  "--keep-raw", "-o",  path_of(name)};
+                                    "-e", "cpu-clock",  "-F",  "99",         "-m",
+                                    "64", "--keep-raw", "-o",  path_of(name)};
   };
   RunningRecord first{recording("first")};
   RunningRecord second{recording("second")};
-  tree.serve(10, std::chrono::milliseconds{50});  // fills the rings several times
+  // Fills the rings more than once, with records of programs that start and end.
+  (void)run({"sh", "-c", "i=0; while [ $i -lt 600 ]; do /bin/true; i=$((i + 1)); done"});
   const auto loads = run({tool(), "record", "-p", tree.pid(), "--engine", "bpf", "--recorder",
                           "own", "-e", "cpu-clock", "-o", path_of("data"), "--", "true"});
   EXPECT_EQ(loads.status, ExitStatus{}) << loads.err;
