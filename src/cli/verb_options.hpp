@@ -39,7 +39,7 @@ inline constexpr Option kEngine{"--engine E",
 inline constexpr Option kPerf{"--perf PATH", "the perf to run (else $PERF, else the one on PATH)",
                               Completed::kFiles};
 inline constexpr Option kPerfOfPicture =
-    kPerf.with("record with this perf (else $PERF, else without)");
+    kPerf.with("the perf to record with (else $PERF; root needs none)");
 inline constexpr Option kPerfOfCache = kPerf.with("the perf whose build-id cache is used");
 inline constexpr Option kFreq{"-F, --freq HZ", "samples per second and CPU (default: 199)"};
 inline constexpr Option kDuration{"-d, --duration SEC", "how long to record (default: 10)"};
